@@ -1,0 +1,43 @@
+"""kvgauge: what a language model costs in memory before it is served.
+
+>>> import kvgauge
+>>> kvgauge.size("Qwen/Qwen3-8B", context=32768).cache.total_bytes
+4831838208
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from kvgauge._version import __version__
+
+if TYPE_CHECKING:
+    from kvgauge.comparison import compare
+    from kvgauge.derivation import explain
+    from kvgauge.errors import KvgaugeError
+    from kvgauge.sizing import Model, SizeResult, load, size
+
+_PUBLIC = {
+    "KvgaugeError": "kvgauge.errors",
+    "Model": "kvgauge.sizing",
+    "SizeResult": "kvgauge.sizing",
+    "compare": "kvgauge.comparison",
+    "explain": "kvgauge.derivation",
+    "load": "kvgauge.sizing",
+    "size": "kvgauge.sizing",
+}
+
+__all__ = ["KvgaugeError", "Model", "SizeResult", "__version__", "compare", "explain", "load", "size"]
+
+
+def __getattr__(name: str) -> object:
+    """Import public names on first use (PEP 562), so that importing the package costs nothing."""
+    module = _PUBLIC.get(name)
+    if module is None:
+        raise AttributeError(f"module 'kvgauge' has no attribute {name!r}")
+    return getattr(import_module(module), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

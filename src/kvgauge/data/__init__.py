@@ -1,0 +1,1 @@
+"""Facts: catalogue, model types, class defaults, schemas. Read with ``importlib.resources``."""

@@ -1,0 +1,56 @@
+"""Engines: what each sets aside for an architecture under a load.
+
+``ENGINES`` is the index; an engine is one module that offers ``demand``. Modules are imported when
+their engine is asked for.
+"""
+
+from __future__ import annotations
+
+import difflib
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from kvgauge.engines.index import ENGINES, EngineInfo
+from kvgauge.errors import FeatureUnsupportedError, InvalidRequestError
+
+if TYPE_CHECKING:
+    from kvgauge.engines.base import Engine
+
+__all__ = ["ENGINES", "EngineInfo", "load_engine", "parse_engine"]
+
+_ANNOUNCED = ("vllm", "sglang", "llama.cpp", "tensorrt-llm")
+_ALIASES = {
+    "hf": "transformers",
+    "llamacpp": "llama.cpp",
+    "llama-server": "llama.cpp",
+    "trtllm": "tensorrt-llm",
+}
+
+
+def parse_engine(text: str) -> tuple[str, str | None]:
+    """Split ``name[@version]`` and resolve the name.
+
+    Raises:
+        InvalidRequestError: unknown engine or malformed version.
+        FeatureUnsupportedError: a known engine whose rules this release does not hold.
+    """
+    name, _, version = text.strip().lower().partition("@")
+    name = _ALIASES.get(name, name)
+    if name in ENGINES:
+        return name, version or None
+    if name in _ANNOUNCED:
+        raise FeatureUnsupportedError(
+            f"the allocation rules of {name} are not part of this release",
+            hint="--engine theory says what any engine must keep; see 'kvgauge engines' for what is known",
+            field="engine",
+        )
+    near = difflib.get_close_matches(name, [*ENGINES, *_ANNOUNCED], n=1)
+    hint = f"did you mean {near[0]}?" if near else f"one of: {', '.join(ENGINES)}"
+    raise InvalidRequestError(f"engine {text!r} is not known", hint=hint, field="engine")
+
+
+def load_engine(name: str) -> Engine:
+    """Import the module of an engine and return its ``ENGINE``."""
+    module = import_module(ENGINES[name].module)
+    engine: Engine = module.ENGINE
+    return engine

@@ -1,0 +1,39 @@
+"""The table of engines: one row an engine, with the versions whose rules are held."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class EngineInfo:
+    """One engine.
+
+    Args:
+        versions: versions whose rules were checked, oldest first; empty where there is no version.
+        source: where the rules come from.
+    """
+
+    name: str
+    module: str
+    versions: tuple[str, ...]
+    summary: str
+    source: str
+
+
+ENGINES = {
+    "theory": EngineInfo(
+        "theory",
+        "kvgauge.engines.theory",
+        (),
+        "what must be kept, whatever the engine",
+        "shapes and dtypes of the config",
+    ),
+    "transformers": EngineInfo(
+        "transformers",
+        "kvgauge.engines.transformers",
+        ("4.57.3", "5.14", "5.15", "5.24.0"),
+        "Hugging Face Transformers: dynamic and static caches",
+        "cache bytes after real forward passes, transformers 4.57.3 and 5.24.0 (torch 2.13.0, CPU)",
+    ),
+}

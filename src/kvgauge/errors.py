@@ -1,0 +1,79 @@
+"""The error tree: every refusal says what is wrong, where, and what to do.
+
+Exit codes follow the command-line contract: 1 the input can't be sized, 2 wrong usage,
+4 model not found.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class KvgaugeError(Exception):
+    """Base of all errors raised on purpose.
+
+    Attributes:
+        code: stable machine word, never translated.
+        hint: the step to take, one sentence.
+        field: the config field, option or line concerned, or None.
+    """
+
+    code: str = "error"
+    exit_code: ClassVar[int] = 1
+
+    def __init__(self, message: str, *, hint: str = "", field: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+        self.field = field
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the ``kvgauge.error/1`` object."""
+        return {
+            "schema": "kvgauge.error/1",
+            "error": {"code": self.code, "message": self.message, "hint": self.hint, "field": self.field},
+        }
+
+
+class UnknownArchitectureError(KvgaugeError):
+    """The config describes no cache that a reader understands."""
+
+    code = "unknown_architecture"
+
+
+class MissingFieldError(KvgaugeError):
+    """A field that the cache depends on is absent and nothing in the file replaces it."""
+
+    code = "missing_field"
+
+
+class InvalidFieldError(KvgaugeError):
+    """A field holds an impossible value, or two fields contradict each other."""
+
+    code = "invalid_field"
+
+
+class DamagedFileError(KvgaugeError):
+    """The file is not the JSON object that it should be."""
+
+    code = "damaged_file"
+
+
+class FeatureUnsupportedError(KvgaugeError):
+    """The engine, format or parallel layout can't hold this model."""
+
+    code = "feature_unsupported"
+
+
+class InvalidRequestError(KvgaugeError):
+    """An option is malformed or contradicts another one."""
+
+    code = "invalid_request"
+    exit_code = 2
+
+
+class ModelNotFoundError(KvgaugeError):
+    """No source knows the model."""
+
+    code = "model_not_found"
+    exit_code = 4

@@ -1,0 +1,1 @@
+"""Readers: words of a config in, ``ModelArchitecture`` out."""

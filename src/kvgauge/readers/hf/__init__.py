@@ -1,0 +1,169 @@
+"""Read a Hugging Face style config into a ``ModelArchitecture``.
+
+Structure decides; the model type's data row adds what lives in model code only. A type without a row is read
+by structure alone and marked inferred; what can't be understood is refused with the field named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Protocol
+
+from kvgauge.architecture import ModelArchitecture, Note
+from kvgauge.dtypes import canonical_dtype
+from kvgauge.errors import InvalidFieldError, InvalidRequestError, UnknownArchitectureError
+from kvgauge.layers import LayerCache, LayerKind
+from kvgauge.readers.hf.config import MAX_WINDOW, ConfigView, ReadLog, short
+from kvgauge.readers.hf.mixers.attention import query_heads
+from kvgauge.readers.hf.nesting import language_view
+from kvgauge.readers.hf.quantization import prescribed_kv_dtype
+from kvgauge.readers.hf.rows import ModelTypeRow, model_type_row
+
+
+class _Reader(Protocol):
+    def read_layers(
+        self, view: ConfigView, row: ModelTypeRow
+    ) -> tuple[tuple[LayerCache, ...], tuple[LayerCache, ...], int]: ...
+
+
+def read_config(
+    config: Mapping[str, object], quantization: Mapping[str, object] | None = None
+) -> ModelArchitecture:
+    """Read a config.
+
+    Args:
+        config: the parsed JSON object.
+        quantization: ``hf_quant_config.json`` beside it, if any.
+
+    Raises:
+        UnknownArchitectureError, MissingFieldError, InvalidFieldError: it can't be understood; says why.
+    """
+    log = ReadLog()
+    view, model_type = language_view(config, log)
+    row = model_type_row(model_type)
+    _check_language_model(view, row)
+    if row.encoder_only:
+        layers, mtp, count = _no_cache(view)
+    else:
+        reader: _Reader = import_module(f"kvgauge.readers.hf.{row.reader}")
+        layers, mtp, count = reader.read_layers(view, row)
+    kinds = {layer.kind for layer in layers}
+    if not row.encoder_only and not kinds - {LayerKind.NONE, LayerKind.SHARED}:
+        raise UnknownArchitectureError(
+            "none of the layers keeps a cache, which no decoder does",
+            hint="check the layer pattern, or the model is an encoder of a type that is not known",
+            field=view.path + "layer_types",
+        )
+    dtype, dtype_notes = model_dtype(view)
+    prescribed, prescribed_by = prescribed_kv_dtype(view, quantization)
+    return ModelArchitecture(
+        model_type=model_type,
+        architecture=_architecture_name(config, view),
+        layers=layers,
+        num_layers=count,
+        model_dtype=dtype,
+        mtp_layers=mtp,
+        num_attention_heads=query_heads(view) if any(k not in _STATE_KINDS for k in kinds) else None,
+        context_limit_tokens=context_limit(view),
+        encoder_tokens=view.optional_count("max_source_positions", high=MAX_WINDOW)
+        if row.reader == "encoder_decoder"
+        else None,
+        encoder_only=row.encoder_only,
+        is_encoder_decoder=row.reader == "encoder_decoder",
+        prescribed_kv_dtype=prescribed,
+        prescribed_by=prescribed_by,
+        fields=tuple(log.used.items()),
+        notes=(*dtype_notes, *_reading_notes(view, row, log, layers)),
+    )
+
+
+_STATE_KINDS = frozenset({LayerKind.NONE, LayerKind.SHARED, LayerKind.RECURRENT, LayerKind.CONVOLUTION})
+
+
+def _check_language_model(view: ConfigView, row: ModelTypeRow) -> None:
+    """Refuse encoders and other models that keep no decoder cache, where the config says so."""
+    if row.known or not view.values.get("architectures"):
+        return
+    names = view.values["architectures"]
+    name = names[0] if isinstance(names, list) and names else ""
+    encoder_like = ("ForMaskedLM", "ForSequenceClassification", "ForImageClassification", "VisionModel")
+    if isinstance(name, str) and name.endswith(encoder_like):
+        raise UnknownArchitectureError(
+            f"{short(name)} is not a decoder, and its model type is not known",
+            hint="kvgauge sizes the cache of generating models",
+            field="architectures",
+        )
+
+
+def _no_cache(view: ConfigView) -> tuple[tuple[LayerCache, ...], tuple[LayerCache, ...], int]:
+    from kvgauge.layers import Mechanism  # noqa: PLC0415
+    from kvgauge.readers.hf.patterns import layer_count  # noqa: PLC0415
+
+    count = layer_count(view) or 0
+    return tuple(LayerCache(i, LayerKind.NONE, Mechanism.NONE) for i in range(count)), (), count
+
+
+def _architecture_name(config: Mapping[str, object], view: ConfigView) -> str:
+    for source in (config, view.values):
+        names = source.get("architectures")
+        if isinstance(names, list) and names and isinstance(names[0], str):
+            return names[0][:200]
+    return ""
+
+
+def model_dtype(view: ConfigView) -> tuple[str, tuple[Note, ...]]:
+    """Return the canonical dtype of activations, and a note where it had to be assumed."""
+    for name in ("dtype", "torch_dtype"):
+        word = view.text(name)
+        if word is None or word == "auto":
+            continue
+        try:
+            dtype = canonical_dtype(word)
+        except InvalidRequestError as error:
+            raise InvalidFieldError(
+                f"{view.path}{name}: {error.message}", hint=error.hint, field=view.path + name
+            ) from None
+        if dtype.startswith("fp8"):
+            continue  # weights in fp8 run with 16-bit activations
+        return dtype, ()
+    message = "the config states no dtype; bf16 is assumed for whatever follows the model dtype"
+    return "bf16", (Note("dtype_assumed", "info", message),)
+
+
+def context_limit(view: ConfigView) -> int | None:
+    """Return the longest context the model was made for, or None."""
+    found = view.find("max_position_embeddings")
+    if found is None or not isinstance(found[1], int) or isinstance(found[1], bool) or found[1] < 1:
+        return None
+    return min(found[1], MAX_WINDOW)
+
+
+def _reading_notes(
+    view: ConfigView, row: ModelTypeRow, log: ReadLog, layers: tuple[LayerCache, ...]
+) -> tuple[Note, ...]:
+    notes: list[Note] = []
+    if not row.known:
+        name = row.model_type or "(none)"
+        notes.append(
+            Note(
+                "inferred",
+                "warning",
+                f"model type {name} is not known; read from its shape fields alone",
+                (("model_type", name),),
+            )
+        )
+    if row.encoder_only:
+        notes.append(Note("no_cache", "info", "an encoder keeps no cache between tokens"))
+    implied = {path: value for path, value in log.defaulted.items() if not isinstance(value, bool)}
+    if implied:
+        text = ", ".join(f"{path} = {value}" for path, value in sorted(implied.items()))
+        notes.append(
+            Note(
+                "class_defaults",
+                "info",
+                f"the file omits fields that equal the defaults of its class: {text}",
+                (("fields", text),),
+            )
+        )
+    return tuple(notes)

@@ -1,0 +1,250 @@
+"""Typed, bounded access to the words of a config, with aliases, nesting and class defaults.
+
+Every value that shapes the cache passes through here: a wrong type, an absurd number or two aliases
+that contradict each other become one clear error that names the field.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeGuard
+
+from kvgauge.errors import InvalidFieldError, MissingFieldError
+
+MAX_LAYERS = 10_000
+MAX_HEADS = 1 << 20
+MAX_WIDTH = 1 << 26
+MAX_WINDOW = 1 << 50
+
+#: Spellings of one fact, the first present and not null wins.
+ALIASES: dict[str, tuple[str, ...]] = {
+    "num_hidden_layers": (
+        "num_hidden_layers", "n_layer", "n_layers", "num_layers", "num_transformer_layers", "decoder_layers",
+        "num_decoder_layers", "depth",
+    ),
+    "num_attention_heads": (
+        "num_attention_heads", "n_head", "n_heads", "num_heads", "decoder_attention_heads", "attention_heads",
+        "encoder_attention_heads", "num_query_heads",
+    ),
+    "hidden_size": ("hidden_size", "n_embd", "d_model", "dim", "model_dim", "embed_dim", "n_embed"),
+    "head_dim": ("head_dim", "attention_head_dim", "kv_channels", "attn_head_dim", "d_kv", "head_size"),
+    "sliding_window": (
+        "sliding_window", "sliding_window_size", "attention_window_size", "window_size", "local_window_size",
+    ),
+    "max_position_embeddings": (
+        "max_position_embeddings", "n_positions", "max_sequence_length", "max_seq_len", "seq_length",
+        "model_max_length", "max_target_positions", "n_ctx", "max_seq_length", "max_context_length",
+        "context_length",
+    ),
+    "num_nextn_predict_layers": (
+        "num_nextn_predict_layers", "mtp_num_hidden_layers", "_num_mtp_layers", "num_mtp_layers",
+    ),
+}  # fmt: skip
+
+
+@dataclass
+class ReadLog:
+    """What was read, for explanations: dotted path -> value. Local to one reading."""
+
+    used: dict[str, object] = field(default_factory=dict)
+    defaulted: dict[str, object] = field(default_factory=dict)
+
+
+def is_int(value: object) -> TypeGuard[int]:
+    """Whether a JSON value is an integer (true and false are not)."""
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+@dataclass(frozen=True)
+class ConfigView:
+    """One level of a config, with its parents behind it and its class defaults last.
+
+    Args:
+        values: the JSON object of this level.
+        path: dotted prefix of this level, empty at the top.
+        outer: levels outside this one, nearest first; asked when this one is silent.
+        class_defaults: what the model class uses for an omitted field; only consulted where the file
+            is an abbreviated one (see ``readers.hf.defaults``).
+    """
+
+    values: Mapping[str, object]
+    log: ReadLog
+    path: str = ""
+    outer: tuple[ConfigView, ...] = ()
+    class_defaults: Mapping[str, object] = field(default_factory=dict)
+
+    # -- lookup ---------------------------------------------------------------------------------
+
+    def find(self, name: str, *, nested_only: bool = False) -> tuple[str, object] | None:
+        """Return (dotted path, value) of the first spelling that is present and not null.
+
+        Raises:
+            InvalidFieldError: two spellings at one level contradict each other.
+        """
+        spellings = ALIASES.get(name, (name,))
+        found = self._find_here(spellings)
+        if found is None and not nested_only:
+            for view in self.outer:
+                found = view._find_here(spellings)
+                if found is not None:
+                    break
+        if found is None:
+            return self._find_default(spellings)
+        self.log.used[found[0]] = found[1]
+        return found
+
+    def _find_here(self, spellings: Sequence[str]) -> tuple[str, object] | None:
+        present = [(s, self.values[s]) for s in spellings if self.values.get(s) is not None]
+        if not present:
+            return None
+        first_name, first = present[0]
+        for other_name, other in present[1:]:
+            if is_int(first) and is_int(other) and first != other and other_name not in _LOOSE_ALIASES:
+                raise InvalidFieldError(
+                    f"{self.path}{first_name} is {first} and {self.path}{other_name} is {other}: they name one thing",
+                    hint=f"correct one of them, or --override {other_name}=null",
+                    field=self.path + other_name,
+                )
+        return self.path + first_name, first
+
+    def _find_default(self, spellings: Sequence[str]) -> tuple[str, object] | None:
+        for name in spellings:
+            value = self.class_defaults.get(name)
+            if value is not None:
+                self.log.defaulted[self.path + name] = value
+                return self.path + name, value
+        return None
+
+    def has(self, name: str) -> bool:
+        """Whether any spelling of ``name`` is present and not null, here or outside."""
+        spellings = ALIASES.get(name, (name,))
+        return any(view._find_here(spellings) is not None for view in (self, *self.outer))
+
+    def mentions(self, name: str) -> bool:
+        """Whether this level holds the key at all, null included."""
+        return any(spelling in self.values for spelling in ALIASES.get(name, (name,)))
+
+    # -- typed access ---------------------------------------------------------------------------
+
+    def count(self, name: str, *, low: int = 1, high: int = MAX_WIDTH, because: str = "") -> int:
+        """Return a required whole number.
+
+        Raises:
+            MissingFieldError: absent. InvalidFieldError: wrong type or out of range.
+        """
+        value = self.optional_count(name, low=low, high=high)
+        if value is None:
+            raise self.missing(name, because)
+        return value
+
+    def optional_count(self, name: str, *, low: int = 1, high: int = MAX_WIDTH) -> int | None:
+        """Return a whole number, or None where it is absent or null."""
+        found = self.find(name)
+        return None if found is None else as_count(found[1], found[0], low=low, high=high)
+
+    def flag(self, name: str, *, default: bool) -> bool:
+        """Return a truth value."""
+        found = self.find(name)
+        if found is None:
+            return default
+        if isinstance(found[1], bool) or found[1] in (0, 1):
+            return bool(found[1])
+        raise InvalidFieldError(f"{found[0]} must be true or false, not {short(found[1])}", field=found[0])
+
+    def text(self, name: str) -> str | None:
+        """Return a string, or None."""
+        found = self.find(name)
+        if found is None:
+            return None
+        if not isinstance(found[1], str):
+            raise InvalidFieldError(f"{found[0]} must be text, not {short(found[1])}", field=found[0])
+        return found[1]
+
+    def items(self, name: str) -> tuple[object, ...] | None:
+        """Return a list, or None. Lists of more than 10,000 entries are refused."""
+        found = self.find(name)
+        if found is None:
+            return None
+        if not isinstance(found[1], list | tuple):
+            raise InvalidFieldError(f"{found[0]} must be a list, not {short(found[1])}", field=found[0])
+        if len(found[1]) > MAX_LAYERS:
+            raise InvalidFieldError(f"{found[0]} has {len(found[1])} entries", field=found[0])
+        return tuple(found[1])
+
+    def counts(self, name: str, *, low: int = 0, high: int = MAX_WIDTH) -> tuple[int, ...] | None:
+        """Return a list of whole numbers, or None."""
+        entries = self.items(name)
+        if entries is None:
+            return None
+        return tuple(
+            as_count(v, f"{self.path}{name}[{i}]", low=low, high=high) for i, v in enumerate(entries)
+        )
+
+    def section(self, name: str) -> ConfigView | None:
+        """Return a nested object as a view of its own (no fallback to this level), or None."""
+        found = self.find(name)
+        if found is None:
+            return None
+        if not isinstance(found[1], Mapping):
+            raise InvalidFieldError(f"{found[0]} must be an object, not {short(found[1])}", field=found[0])
+        self.log.used.pop(found[0], None)
+        return ConfigView(found[1], self.log, found[0] + ".")
+
+    def missing(self, name: str, because: str = "") -> MissingFieldError:
+        """Return the error for an absent field (to raise)."""
+        where = f"{self.path}{name}"
+        reason = f", which {because}" if because else ""
+        return MissingFieldError(
+            f"the config has no {where}{reason}",
+            hint=f"add it to the file or pass --override {where}=VALUE",
+            field=where,
+        )
+
+    def sources(self, *names: str) -> tuple[str, ...]:
+        """Return the dotted paths that ``names`` were read from, for explanations."""
+        paths: list[str] = []
+        for name in names:
+            spellings = ALIASES.get(name, (name,))
+            for view in (self, *self.outer):
+                found = view._find_here(spellings)
+                if found is not None:
+                    paths.append(found[0])
+                    break
+            else:
+                if any(self.path + s in self.log.defaulted for s in spellings):
+                    paths.append(self.path + name)
+        return tuple(paths)
+
+
+# Spellings that some files use beside the main one for something else.
+_LOOSE_ALIASES = frozenset(
+    {
+        "encoder_attention_heads", "num_heads", "head_size", "d_kv", "embed_dim", "window_size", "num_layers",
+        "max_sequence_length", "seq_length", "model_max_length", "max_target_positions", "n_ctx", "max_seq_len",
+        "max_seq_length", "context_length", "n_positions", "max_context_length", "depth", "dim", "attention_head_dim",
+        "_num_mtp_layers",
+    }
+)  # fmt: skip
+
+
+def as_count(value: object, where: str, *, low: int, high: int) -> int:
+    """Check that a JSON value is a whole number within bounds.
+
+    Raises:
+        InvalidFieldError: it is not.
+    """
+    if isinstance(value, float) and math.isfinite(value) and value.is_integer():
+        value = int(value)
+    if not is_int(value):
+        raise InvalidFieldError(f"{where} must be a whole number, not {short(value)}", field=where)
+    if not low <= value <= high:
+        raise InvalidFieldError(f"{where} is {short(value)}, expected {low} to {high}", field=where)
+    return value
+
+
+def short(value: object) -> str:
+    """Return a value for an error message, never long."""
+    text = repr(value) if isinstance(value, str | int | float | bool | None) else type(value).__name__
+    return text if len(text) <= 40 else text[:37] + "..."

@@ -1,0 +1,1 @@
+"""One module a mechanism: config words of one layer -> its layer caches."""

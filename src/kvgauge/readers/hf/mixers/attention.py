@@ -1,0 +1,239 @@
+"""Plain attention: K and V rows, full, sliding or chunked (MHA, GQA, MQA, unequal K and V widths)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from kvgauge.errors import InvalidFieldError
+from kvgauge.layers import Axis, Counted, LayerCache, LayerKind, Mechanism, Role, Stream
+from kvgauge.readers.hf.config import MAX_HEADS, MAX_WIDTH, MAX_WINDOW, ConfigView, as_count
+from kvgauge.readers.hf.rows import ModelTypeRow, class_defaults
+
+_KIND = {
+    "full": LayerKind.FULL,
+    "sliding": LayerKind.SLIDING,
+    "chunked": LayerKind.CHUNKED,
+    "cross": LayerKind.CROSS,
+}
+
+#: Spellings of the number of KV heads beside num_key_value_heads.
+_KV_HEAD_NAMES = (
+    "num_kv_heads",
+    "n_head_kv",
+    "n_kv_heads",
+    "kv_n_heads",
+    "num_multi_query_heads",
+    "num_query_groups",
+)
+
+
+def query_heads(view: ConfigView) -> int | None:
+    """Return the number of query heads, or None where the config has none (lists: the largest)."""
+    found = view.find("num_attention_heads") or view.find("num_query_heads")
+    if found is None:
+        return None
+    value = found[1]
+    if isinstance(value, list | tuple):
+        return max((as_count(v, found[0], low=0, high=MAX_HEADS) for v in value[:10_000]), default=None)
+    return as_count(value, found[0], low=1, high=MAX_HEADS)
+
+
+def _per_layer(view: ConfigView, name: str, index: int, count: int, high: int) -> int | None:
+    """Return a whole number that may also be a list with one entry a layer."""
+    found = view.find(name)
+    if found is None:
+        return None
+    where, value = found
+    if isinstance(value, list | tuple):
+        if len(value) < count:
+            raise InvalidFieldError(f"{where} has {len(value)} entries for {count} layers", field=where)
+        return as_count(value[index], f"{where}[{index}]", low=0, high=high)
+    return as_count(value, where, low=1, high=high)
+
+
+def kv_heads(view: ConfigView, row: ModelTypeRow, index: int, count: int) -> int:
+    """Return the KV heads of a layer, in every spelling.
+
+    Raises:
+        MissingFieldError: absent, and the model type does not define what that means.
+    """
+    grouped = _heads_in_group(view, index)
+    if grouped is not None:
+        return grouped
+    if view.has("num_key_value_heads"):
+        return _per_layer(view, "num_key_value_heads", index, count, MAX_HEADS) or 0
+    heads = query_heads(view)
+    single = _multi_query(view, heads)
+    if single is not None:
+        return single
+    for name in _KV_HEAD_NAMES:
+        if view.has(name):
+            return _per_layer(view, name, index, count, MAX_HEADS) or 0
+    section = view.section("attn_config") if isinstance(view.values.get("attn_config"), Mapping) else None
+    if section is not None and section.has("kv_n_heads"):
+        return section.count("kv_n_heads", high=MAX_HEADS)
+    default = view.optional_count("num_key_value_heads", high=MAX_HEADS)
+    if default is not None:
+        return default
+    null_means_all = any(view.mentions(name) for name in ("num_key_value_heads", *_KV_HEAD_NAMES))
+    if heads is not None and (row.multi_head_default or null_means_all or section is not None):
+        return heads
+    raise view.missing("num_key_value_heads", f"{row.model_type or 'this model type'} needs to size K and V")
+
+
+def _multi_query(view: ConfigView, heads: int | None) -> int | None:
+    """Falcon, StarCoder and ChatGLM say it with switches."""
+    if view.has("multi_query_attention"):
+        if view.flag("multi_query_attention", default=False):
+            return view.count("multi_query_group_num", high=MAX_HEADS)
+        return heads
+    if view.has("new_decoder_architecture") and view.flag("new_decoder_architecture", default=False):
+        return view.optional_count("num_kv_heads", high=MAX_HEADS) or heads
+    if view.find("multi_query") is not None:
+        return 1 if view.flag("multi_query", default=False) else heads
+    return None
+
+
+def _heads_in_group(view: ConfigView, index: int) -> int | None:
+    """Nemotron-NAS: query heads over the heads of a group, block by block."""
+    blocks = view.items("block_configs") if view.has("block_configs") else None
+    if blocks is None:
+        return None
+    where = f"{view.path}block_configs[{index}].attention.n_heads_in_group"
+    block = blocks[index]
+    attention = block.get("attention", {}) if isinstance(block, Mapping) else {}
+    group = as_count(attention.get("n_heads_in_group"), where, low=1, high=MAX_HEADS)
+    heads = view.count("num_attention_heads", high=MAX_HEADS)
+    if heads % group:
+        raise InvalidFieldError(f"{where} is {group}, which does not divide the {heads} heads", field=where)
+    return heads // group
+
+
+def head_width(view: ConfigView, row: ModelTypeRow, index: int, count: int) -> int:
+    """Return head_dim: stated, or hidden_size over heads where the model type defines it so.
+
+    Raises:
+        MissingFieldError: absent and not defined by other fields.
+        InvalidFieldError: hidden_size is no multiple of the heads.
+    """
+    stated = _per_layer(view, "head_dim", index, count, MAX_WIDTH)
+    if stated is not None:
+        return stated
+    heads = query_heads(view)
+    hidden = view.optional_count("hidden_size")
+    if heads is None or hidden is None:
+        raise view.missing(
+            "head_dim" if hidden is None else "num_attention_heads", "gives the width of a head"
+        )
+    width, rest = divmod(hidden, heads)
+    declared = class_defaults(row.model_type).get("head_dim")
+    if rest or (row.head_dim_stated and width != declared):
+        raise view.missing(
+            "head_dim", f"is not hidden_size / num_attention_heads ({hidden} / {heads}) for this model type"
+        )
+    return width
+
+
+def _overlay(view: ConfigView, index: int) -> ConfigView:
+    """Apply ``per_layer_config`` (Transformers v5) to one layer."""
+    table = view.values.get("per_layer_config")
+    if not isinstance(table, Mapping):
+        return view
+    for key in (str(index), f"{index:02d}", f"{index:03d}"):
+        entry = table.get(key)
+        if isinstance(entry, Mapping):
+            view.log.used[f"{view.path}per_layer_config.{key}"] = dict(entry)
+            return ConfigView({**view.values, **entry}, view.log, view.path, view.outer, view.class_defaults)
+    return view
+
+
+def _kind_specific(view: ConfigView, word: str, name: str) -> int | None:
+    """Return a geometry field of one kind of layer (``swa_*``, ``global_*``), or None."""
+    prefixed = {
+        ("sliding", "heads"): ("swa_num_key_value_heads", "swa_num_kv_heads"),
+        ("sliding", "head_dim"): ("swa_head_dim",),
+        ("sliding", "v_head_dim"): ("swa_v_head_dim",),
+        ("full", "heads"): ("num_global_key_value_heads", "global_num_key_value_heads"),
+        ("full", "head_dim"): ("global_head_dim",),
+        ("full", "v_head_dim"): ("global_v_head_dim",),
+    }.get((word, name), ())
+    for field in prefixed:
+        value = view.optional_count(field)
+        if value is not None:
+            return value
+    return None
+
+
+def key_value_streams(heads: int, key_width: int, value_width: int, counted: Counted) -> tuple[Stream, ...]:
+    """Return the K and the V stream of one layer."""
+    return (
+        Stream(Role.KEY, heads, key_width, counted),
+        Stream(Role.VALUE, heads, value_width, counted),
+    )
+
+
+def attention_cache(
+    base: ConfigView, row: ModelTypeRow, index: int, count: int, word: str, window: int | None
+) -> tuple[LayerCache, ...]:
+    """Return the cache of one attention layer; nothing where the layer has no KV heads."""
+    view = _overlay(base, index)
+    heads = _kind_specific(view, word, "heads")
+    if heads is None:
+        heads = kv_heads(view, row, index, count)
+    if heads == 0:
+        return (LayerCache(index, LayerKind.NONE, Mechanism.NONE),)
+    _check_heads(view, heads)
+    key_width = _kind_specific(view, word, "head_dim")
+    if key_width is None:
+        key_width = head_width(view, row, index, count)
+    value_width = _kind_specific(view, word, "v_head_dim") or view.optional_count("v_head_dim") or key_width
+    axis = Axis.IMAGE if word == "cross" else Axis.DECODER
+    counted = Counted(axis, to_tokens=window)
+    return (
+        LayerCache(
+            index,
+            _KIND[word],
+            Mechanism.CROSS_ATTENTION if word == "cross" else Mechanism.ATTENTION,
+            key_value_streams(heads, key_width, value_width, counted),
+            window_tokens=window,
+            sources=_sources(view, word),
+        ),
+    )
+
+
+def _check_heads(view: ConfigView, heads: int) -> None:
+    queries = query_heads(view)
+    if queries is not None and (queries % heads or heads > queries):
+        raise InvalidFieldError(
+            f"{heads} KV heads do not divide the {queries} query heads",
+            hint="check num_attention_heads and num_key_value_heads",
+            field=view.path + "num_key_value_heads",
+        )
+
+
+def _sources(view: ConfigView, word: str) -> tuple[str, ...]:
+    specific = (
+        ("swa_num_key_value_heads", "swa_head_dim", "swa_v_head_dim", "sliding_window")
+        if word == "sliding"
+        else (
+            ("num_global_key_value_heads", "global_head_dim") if word == "full" else ("attention_chunk_size",)
+        )
+    )
+    names = ("num_key_value_heads", *_KV_HEAD_NAMES, "multi_query", "multi_query_group_num", "num_attention_heads",
+             "head_dim", "v_head_dim", "hidden_size", *specific)  # fmt: skip
+    return view.sources(*names)
+
+
+def window_of(view: ConfigView, word: str, window: int | None) -> int | None:
+    """Return the window or chunk of a layer kind.
+
+    Raises:
+        MissingFieldError: the layer slides and no window is stated.
+    """
+    if word == "sliding":
+        if window is None:
+            raise view.missing("sliding_window", "sliding layers need")
+        return window
+    if word == "chunked":
+        return view.count("attention_chunk_size", high=MAX_WINDOW, because="chunked layers need")
+    return None

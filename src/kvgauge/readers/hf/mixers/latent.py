@@ -1,0 +1,95 @@
+"""Multi-head latent attention: one latent and one rope vector a token, and the sparse indexer's keys.
+
+Sources: arXiv 2405.04434 (MLA), DeepSeek-V3.2 (indexer); vLLM ``deepseek_v2.py`` for which layers own
+an indexer.
+"""
+
+from __future__ import annotations
+
+from kvgauge.errors import InvalidFieldError
+from kvgauge.layers import Counted, LayerCache, LayerKind, Mechanism, Role, Shard, Stream
+from kvgauge.readers.hf.config import MAX_LAYERS, ConfigView, short
+
+_DSA_INDEX_DTYPE = "fp8_e4m3"
+
+
+def is_latent(view: ConfigView) -> bool:
+    """Whether the config describes latent attention: kv_lora_rank present and not null."""
+    return view.find("kv_lora_rank") is not None
+
+
+def latent_cache(view: ConfigView, index: int, window: int | None) -> tuple[LayerCache, ...]:
+    """Return the latent cache of one layer."""
+    rank = view.count("kv_lora_rank")
+    rope = view.count("qk_rope_head_dim", low=0, because="is the rope part of a latent row")
+    counted = Counted(to_tokens=window)
+    streams = [Stream(Role.LATENT, 1, rank, counted, Shard.REPLICATED)]
+    if rope:
+        streams.append(Stream(Role.ROPE, 1, rope, counted, Shard.REPLICATED))
+    return (
+        LayerCache(
+            index,
+            LayerKind.SLIDING if window else LayerKind.LATENT,
+            Mechanism.LATENT_ATTENTION,
+            tuple(streams),
+            window_tokens=window,
+            sources=view.sources(
+                "kv_lora_rank", "qk_rope_head_dim", *(("sliding_window",) if window else ())
+            ),
+        ),
+    )
+
+
+def has_indexer(view: ConfigView) -> bool:
+    """Whether layers keep index keys of a sparse-attention indexer."""
+    return view.find("index_head_dim") is not None
+
+
+def index_cache(view: ConfigView, index: int) -> tuple[LayerCache, ...]:
+    """Return the index keys of one layer that owns an indexer, or nothing."""
+    if not owns_indexer(view, index):
+        return ()
+    width = view.count("index_head_dim")
+    pool = view.optional_count("index_kpool") or 1
+    stream = Stream(
+        Role.INDEX, 1, width, Counted(step_tokens=pool), Shard.REPLICATED, declared_dtype=_DSA_INDEX_DTYPE
+    )
+    return (
+        LayerCache(
+            index,
+            LayerKind.INDEX,
+            Mechanism.SPARSE_INDEX,
+            (stream,),
+            sources=view.sources(
+                "index_head_dim", "indexer_types", "index_topk_freq", "index_topk_pattern", "index_kpool"
+            ),
+        ),
+    )
+
+
+def owns_indexer(view: ConfigView, index: int) -> bool:
+    """Whether layer ``index`` computes index keys of its own rather than reusing an earlier layer's.
+
+    ``indexer_types`` says it; else ``index_topk_pattern`` ("S" shares); else every
+    ``index_topk_freq``-th layer after ``index_skip_topk_offset`` owns one.
+    """
+    types = view.items("indexer_types")
+    if types is not None:
+        return _listed(types, view.path + "indexer_types", index)
+    pattern = view.find("index_topk_pattern")
+    if pattern is not None:
+        letters = pattern[1]
+        if not isinstance(letters, str | list | tuple) or index >= len(letters):
+            raise InvalidFieldError(f"{pattern[0]} does not reach layer {index}", field=pattern[0])
+        return letters[index] != "S"
+    frequency = view.optional_count("index_topk_freq", high=MAX_LAYERS) or 1
+    offset = view.optional_count("index_skip_topk_offset", low=0, high=MAX_LAYERS) or 0
+    return max(index - offset + 1, 0) % frequency == 0
+
+
+def _listed(types: tuple[object, ...], where: str, index: int) -> bool:
+    # The entry of a multi-token-prediction layer may be missing; it keeps its own keys.
+    word = types[index] if index < len(types) else "full"
+    if word not in ("full", "shared"):
+        raise InvalidFieldError(f"{where}[{index}] must be full or shared, not {short(word)}", field=where)
+    return word == "full"

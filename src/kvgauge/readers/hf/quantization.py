@@ -1,0 +1,54 @@
+"""Which KV dtype a checkpoint's quantisation asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from kvgauge.readers.hf.config import ConfigView
+
+_ALGORITHMS = {
+    "fp8": "fp8_e4m3",
+    "fp8_e4m3": "fp8_e4m3",
+    "fp8_e5m2": "fp8_e5m2",
+    "nvfp4": "nvfp4",
+    "int8": "int8",
+}
+
+
+def prescribed_kv_dtype(view: ConfigView, side_file: Mapping[str, object] | None) -> tuple[str | None, str]:
+    """Return (canonical dtype, field that says so), or (None, "").
+
+    Read from ``kv_cache_scheme`` (8 or 4 bit float; or a word) and ``kv_cache_quant_algo`` of
+    ``quantization_config``, else of ``hf_quant_config.json``.
+    """
+    for path, block in _blocks(view, side_file):
+        for name, value in (
+            ("kv_cache_scheme", block.get("kv_cache_scheme")),
+            ("kv_cache_quant_algo", block.get("kv_cache_quant_algo")),
+        ):
+            dtype = _dtype_of(value)
+            if dtype is not None:
+                return dtype, f"{path}.{name}"
+    return None, ""
+
+
+def _blocks(
+    view: ConfigView, side_file: Mapping[str, object] | None
+) -> list[tuple[str, Mapping[str, object]]]:
+    blocks: list[tuple[str, Mapping[str, object]]] = []
+    for level in (view, *view.outer):
+        block = level.values.get("quantization_config")
+        if isinstance(block, Mapping):
+            blocks.append((f"{level.path}quantization_config", block))
+    if side_file is not None:
+        inner = side_file.get("quantization")
+        blocks.append(("hf_quant_config.json", inner if isinstance(inner, Mapping) else side_file))
+    return blocks
+
+
+def _dtype_of(value: object) -> str | None:
+    if isinstance(value, str):
+        return _ALGORITHMS.get(value.lower())
+    if isinstance(value, Mapping) and value.get("type") == "float" and not value.get("dynamic"):
+        return {8: "fp8_e4m3", 4: "nvfp4"}.get(value.get("num_bits"))  # type: ignore[arg-type]
+    return None
