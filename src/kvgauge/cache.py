@@ -52,6 +52,15 @@ class Term:
 
 
 @dataclass(frozen=True, slots=True)
+class Stretch:
+    """Contexts over which one sequence grows by the same bytes a token; ``to_tokens`` None: no end."""
+
+    from_tokens: int
+    to_tokens: int | None
+    bytes_per_token: Fraction
+
+
+@dataclass(frozen=True, slots=True)
 class LayerBytes:
     """One cache of one layer: ``total_bytes`` for all sequences, the rest for one."""
 
@@ -145,6 +154,18 @@ class CacheAnswer:
     def first_token_bytes_per_token(self) -> Fraction:
         """The slope from the first token on, before any window is full."""
         return sum((t.slope_at(0) for t in self.terms), Fraction(0))
+
+    @cached_property
+    def stretches(self) -> tuple[Stretch, ...]:
+        """The growth of one sequence from its first token on, neighbours of equal slope joined."""
+        bends = {0} | {t for term in self.terms for t in (term.from_tokens, term.to_tokens) if t is not None}
+        slopes: list[tuple[int, Fraction]] = []
+        for start in sorted(bends):
+            slope = sum((t.slope_at(start) for t in self.terms), Fraction(0))
+            if not slopes or slopes[-1][1] != slope:
+                slopes.append((start, slope))
+        ends = [*(start for start, _ in slopes[1:]), None]
+        return tuple(Stretch(start, end, slope) for (start, slope), end in zip(slopes, ends, strict=True))
 
     @cached_property
     def curve(self) -> tuple[tuple[int, int], ...]:
