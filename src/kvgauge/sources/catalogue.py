@@ -14,7 +14,10 @@ from functools import lru_cache
 from importlib import resources
 from typing import cast
 
-from kvgauge.sources import RawModel
+from kvgauge.sources import Json, RawModel
+
+#: Key of an alias's patch that stands for the quantisation file beside the config.
+SIDE_FILE = "hf_quant_config"
 
 _HUB_URL = re.compile(r"https?://[^/]+/([^/]+/[^/?#]+).*")
 
@@ -47,20 +50,40 @@ def find_model(name: str) -> RawModel | None:
     if known is None:
         return None
     names = _names()
-    row_id = cast(str, names["aliases"].get(known, known))
+    row_id, patch = _alias_target(names["aliases"].get(known, known))
     start, length = cast("tuple[int, int]", names["models"][row_id])
     with resources.files("kvgauge.data").joinpath("models.jsonl").open("rb") as stream:
         stream.seek(start)
         row = json.loads(stream.read(length))
-    return _raw(row, known)
+    return _raw(row, known, patch)
 
 
-def _raw(row: Mapping[str, object], name: str) -> RawModel:
+def _alias_target(entry: object) -> tuple[str, Json]:
+    """An alias is the id of a row, or that and the config fields that differ."""
+    if isinstance(entry, Mapping):
+        return str(entry["id"]), cast(Json, entry.get("patch", {}))
+    return str(entry), {}
+
+
+def patched(row: Json, patch: Json) -> tuple[Json, Json | None]:
+    """Return (config, quantisation file) of a row with an alias's patch applied; null removes a field."""
+    config = cast(Json, row["config"])
+    quantization = cast("Json | None", row.get("quantization"))
+    if not patch:
+        return config, quantization
+    changed = {key: value for key, value in patch.items() if key != SIDE_FILE}
+    gone = {key for key, value in changed.items() if value is None}
+    merged = {key: value for key, value in {**config, **changed}.items() if key not in gone}
+    return merged, cast("Json | None", patch.get(SIDE_FILE, quantization))
+
+
+def _raw(row: Json, name: str, patch: Json) -> RawModel:
+    config, quantization = patched(row, patch)
     return RawModel(
         name,
         "catalogue",
-        cast("Mapping[str, object]", row["config"]),
-        quantization=cast("Mapping[str, object] | None", row.get("quantization")),
+        config,
+        quantization=quantization,
         provenance=f"{row['source']}, {row['date']}",
     )
 
@@ -70,11 +93,11 @@ def all_models() -> Iterator[tuple[RawModel, tuple[str, ...]]]:
     names = _names()
     by_row: dict[str, list[str]] = {}
     for alias, row_id in names["aliases"].items():
-        by_row.setdefault(cast(str, row_id), []).append(alias)
+        by_row.setdefault(_alias_target(row_id)[0], []).append(alias)
     text = resources.files("kvgauge.data").joinpath("models.jsonl").read_text(encoding="utf-8")
     for line in text.splitlines():
         row = json.loads(line)
-        yield _raw(row, row["id"]), tuple(sorted(by_row.get(row["id"], ())))
+        yield _raw(row, row["id"], {}), tuple(sorted(by_row.get(row["id"], ())))
 
 
 def near_names(name: str) -> list[str]:
