@@ -167,6 +167,7 @@ _STATE_MECHANISMS = (
     Mechanism.MAMBA1,
     Mechanism.MAMBA2,
     Mechanism.SHORT_CONVOLUTION,
+    Mechanism.INKLING_CONVOLUTIONS,
     Mechanism.RG_LRU,
     Mechanism.RWKV,
     Mechanism.GATED_LINEAR,

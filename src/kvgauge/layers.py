@@ -85,6 +85,7 @@ class Mechanism(StrEnum):
     MAMBA1 = "mamba1"
     MAMBA2 = "mamba2"
     SHORT_CONVOLUTION = "short_convolution"
+    INKLING_CONVOLUTIONS = "inkling_convolutions"
     RG_LRU = "rg_lru"
     RWKV = "rwkv"
     GATED_LINEAR = "gated_linear_attention"

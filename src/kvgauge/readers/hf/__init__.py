@@ -7,6 +7,7 @@ by structure alone and marked inferred; what can't be understood is refused with
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from importlib import import_module
 from typing import Protocol
 
@@ -41,7 +42,7 @@ def read_config(
     """
     log = ReadLog()
     view, model_type = language_view(config, log)
-    row = model_type_row(model_type)
+    row = _effective_row(view, model_type_row(model_type))
     _check_language_model(view, row)
     if row.encoder_only:
         layers, mtp, count = _no_cache(view)
@@ -78,11 +79,31 @@ def read_config(
     )
 
 
+def _effective_row(view: ConfigView, row: ModelTypeRow) -> ModelTypeRow:
+    """Let switches of the config overrule the row: an encoder used as decoder, an encoder-decoder pair."""
+    if row.encoder_only and view.flag("is_decoder", default=False):
+        return replace(row, encoder_only=False, multi_head_default=True)
+    paired = view.path.endswith("decoder.") and view.outer[0].mentions("encoder")
+    if paired or (view.flag("is_encoder_decoder", default=False) and not row.encoder_only):
+        return replace(row, reader="encoder_decoder")
+    return row
+
+
+#: Fields that say how often layers are run again; every pass would keep a cache of its own.
+_LOOP_FIELDS = ("n_recurrent_loops", "loop_num_passes", "num_loops", "total_ut_steps", "H_cycles")
+
 _STATE_KINDS = frozenset({LayerKind.NONE, LayerKind.SHARED, LayerKind.RECURRENT, LayerKind.CONVOLUTION})
 
 
 def _check_language_model(view: ConfigView, row: ModelTypeRow) -> None:
-    """Refuse encoders and other models that keep no decoder cache, where the config says so."""
+    """Refuse encoders of unknown types, and looped models of unknown design."""
+    for name in _LOOP_FIELDS:
+        if row.reader != "looped" and (view.optional_count(name, low=0) or 0) > 1:
+            raise UnknownArchitectureError(
+                f"{view.path}{name} says that layers run more than once, in a design that is not known",
+                hint="each pass keeps a cache of its own; size one pass with --override " + f"{name}=1",
+                field=view.path + name,
+            )
     if row.known or not view.values.get("architectures"):
         return
     names = view.values["architectures"]
@@ -153,6 +174,9 @@ def _reading_notes(
                 (("model_type", name),),
             )
         )
+    if any(level.mentions("talker_config") for level in view.outer):
+        text = "only the language model that writes text is counted, not the talker beside it"
+        notes.append(Note("other_stacks", "info", text))
     if row.encoder_only:
         notes.append(Note("no_cache", "info", "an encoder keeps no cache between tokens"))
     implied = {path: value for path, value in log.defaulted.items() if not isinstance(value, bool)}

@@ -22,7 +22,7 @@ MAX_WINDOW = 1 << 50
 ALIASES: dict[str, tuple[str, ...]] = {
     "num_hidden_layers": (
         "num_hidden_layers", "n_layer", "n_layers", "num_layers", "num_transformer_layers", "decoder_layers",
-        "num_decoder_layers", "depth",
+        "num_decoder_layers",
     ),
     "num_attention_heads": (
         "num_attention_heads", "n_head", "n_heads", "num_heads", "decoder_attention_heads", "attention_heads",
@@ -103,7 +103,7 @@ class ConfigView:
         for other_name, other in present[1:]:
             if is_int(first) and is_int(other) and first != other and other_name not in _LOOSE_ALIASES:
                 raise InvalidFieldError(
-                    f"{self.path}{first_name} is {first} and {self.path}{other_name} is {other}: they name one thing",
+                    f"{self.path}{first_name} is {first} and {other_name} is {other}, but they name one thing",
                     hint=f"correct one of them, or --override {other_name}=null",
                     field=self.path + other_name,
                 )
@@ -222,9 +222,9 @@ class ConfigView:
 _LOOSE_ALIASES = frozenset(
     {
         "encoder_attention_heads", "num_heads", "head_size", "d_kv", "embed_dim", "window_size", "num_layers",
-        "max_sequence_length", "seq_length", "model_max_length", "max_target_positions", "n_ctx", "max_seq_len",
-        "max_seq_length", "context_length", "n_positions", "max_context_length", "depth", "dim", "attention_head_dim",
-        "_num_mtp_layers",
+        "max_sequence_length", "seq_length", "model_max_length", "max_target_positions", "n_ctx",
+        "max_seq_len", "max_seq_length", "context_length", "n_positions", "max_context_length", "dim",
+        "attention_head_dim", "_num_mtp_layers",
     }
 )  # fmt: skip
 

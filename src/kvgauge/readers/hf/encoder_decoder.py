@@ -6,12 +6,22 @@ tokens, the cross cache is written once with the encoder's output.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from kvgauge.layers import Axis, Counted, LayerCache, LayerKind, Mechanism
+from kvgauge.readers.hf import decoder
 from kvgauge.readers.hf.config import MAX_HEADS, MAX_LAYERS, ConfigView
 from kvgauge.readers.hf.mixers.attention import key_value_streams
 from kvgauge.readers.hf.rows import ModelTypeRow
 
-_DEPTHS = ("num_decoder_layers", "decoder_layers", "num_layers", "num_hidden_layers", "n_layers")
+_DEPTHS = (
+    "num_decoder_layers",
+    "decoder_layers",
+    "decoder_num_hidden_layers",
+    "num_layers",
+    "num_hidden_layers",
+    "n_layers",
+)
 _HEADS = (
     "decoder_attention_heads",
     "num_heads",
@@ -35,6 +45,8 @@ def read_layers(
     view: ConfigView, row: ModelTypeRow
 ) -> tuple[tuple[LayerCache, ...], tuple[LayerCache, ...], int]:
     """Return self and cross caches of every decoder layer."""
+    if view.path.endswith("decoder."):
+        return _nested_decoder(view, row)
     depth, depth_name = _first(view, _DEPTHS, "says how many decoder layers keep a cache", MAX_LAYERS)
     heads, heads_name = _first(view, _HEADS, "gives the heads of K and V", MAX_HEADS)
     shared = view.optional_count("decoder_num_key_value_heads") or view.optional_count("num_key_value_heads")
@@ -53,3 +65,18 @@ def read_layers(
         layers.append(LayerCache(index, LayerKind.FULL, Mechanism.ATTENTION, own, sources=sources))
         layers.append(LayerCache(index, LayerKind.CROSS, Mechanism.CROSS_ATTENTION, cross, sources=sources))
     return tuple(layers), (), depth
+
+
+def _nested_decoder(
+    view: ConfigView, row: ModelTypeRow
+) -> tuple[tuple[LayerCache, ...], tuple[LayerCache, ...], int]:
+    """Read a decoder config of its own, and give every attention layer a cross cache beside its own."""
+    own, mtp, count = decoder.read_layers(view, replace(row, reader="decoder"))
+    layers: list[LayerCache] = []
+    for layer in own:
+        layers.append(layer)
+        if layer.kind in (LayerKind.FULL, LayerKind.SLIDING):
+            streams = tuple(replace(s, counted=Counted(Axis.ENCODER)) for s in layer.streams)
+            cross = LayerCache(layer.index, LayerKind.CROSS, Mechanism.CROSS_ATTENTION, streams)
+            layers.append(replace(cross, sources=layer.sources))
+    return tuple(layers), mtp, count

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 from kvgauge.errors import UnknownArchitectureError
 from kvgauge.readers.hf.config import ALIASES, ConfigView, ReadLog
-from kvgauge.readers.hf.rows import class_defaults, model_type_row
+from kvgauge.readers.hf.rows import class_defaults, model_type_of_class, model_type_row
 
 #: Keys under which composite models keep their language model, outermost first.
-NESTS = ("thinker_config", "text_config", "llm_config", "llm_cfg", "language_config", "language_model", "language",
-         "text_model", "decoder")  # fmt: skip
+NESTS = ("thinker_config", "text_config", "llm_config", "llm_cfg", "language_config", "language_model",
+         "language", "text_model", "decoder")  # fmt: skip
 
 _OTHER_NESTS = ("vision_config", "audio_config", "encoder")
 MAX_NESTS = 4
@@ -48,7 +48,11 @@ def language_view(config: Mapping[str, object], log: ReadLog) -> tuple[ConfigVie
 
 def _model_type(config: Mapping[str, object]) -> str:
     value = config.get("model_type")
-    return value if isinstance(value, str) and len(value) <= 100 else ""
+    if isinstance(value, str) and value and len(value) <= 100:
+        return value
+    names = config.get("architectures")
+    name = names[0] if isinstance(names, list) and names else None
+    return model_type_of_class(name) if isinstance(name, str) and len(name) <= 100 else ""
 
 
 def _is_model(inner: object, name: str, outer: Mapping[str, object]) -> bool:
@@ -84,7 +88,7 @@ def usable_defaults(view: ConfigView, model_type: str) -> Mapping[str, object]:
         if name in view.values
         and name not in _NOT_EVIDENCE
         and view.values[name] == value
-        and not (isinstance(value, bool) != isinstance(view.values[name], bool))
+        and isinstance(value, bool) == isinstance(view.values[name], bool)
     ]
     if stated:
         return {name: value for name, value in shape.items() if name in _ALWAYS}
@@ -99,7 +103,7 @@ _ALWAYS = frozenset(
     {
         "multi_query", "no_rope_layer_interval", "attention_chunk_size", "global_attn_every_n_layers",
         "num_kv_shared_layers", "max_window_layers", "use_sliding_window", "sliding_window_pattern",
-        "attn_layer_period", "attn_layer_offset", "mamba_expand", "mamba_d_conv", "mamba_d_state", "conv_L_cache",
-        "max_source_positions", "new_decoder_architecture", "layer_group_size",
+        "attn_layer_period", "attn_layer_offset", "mamba_expand", "mamba_d_conv", "mamba_d_state",
+        "conv_L_cache", "max_source_positions", "new_decoder_architecture", "layer_group_size",
     }
 )  # fmt: skip

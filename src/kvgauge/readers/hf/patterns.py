@@ -12,18 +12,18 @@ from typing import cast
 
 from kvgauge.errors import InvalidFieldError, UnknownArchitectureError
 from kvgauge.readers.hf.config import MAX_LAYERS, MAX_WINDOW, ConfigView, as_count, is_int, short
-from kvgauge.readers.hf.rows import Interleave, ModelTypeRow
+from kvgauge.readers.hf.rows import LayerCycle, ModelTypeRow
 
 #: Words of configs -> what the layer keeps. "state" is any recurrence; which one, the geometry fields say.
 WORDS = {
     "full_attention": "full", "attention": "full", "attn": "full", "full": "full", "global": "full",
     "global_attention": "full", "softmax": "full", "self_attention": "full", "g": "full", "*": "full",
-    "sliding_attention": "sliding", "window_attention": "sliding", "local_attention": "sliding", "sliding": "sliding",
-    "local": "sliding", "swa": "sliding", "l": "sliding",
+    "sliding_attention": "sliding", "window_attention": "sliding", "local_attention": "sliding",
+    "sliding": "sliding", "local": "sliding", "swa": "sliding", "l": "sliding",
     "chunked_attention": "chunked",
     "linear_attention": "state", "linear": "state", "mamba": "state", "mamba2": "state", "recurrent": "state",
-    "jet": "state", "gdn": "state", "kda": "state", "lightning": "state", "m": "state", "ssm": "state", "rwkv": "state",
-    "gated_delta_net": "state",
+    "jet": "state", "gdn": "state", "kda": "state", "lightning": "state", "m": "state", "ssm": "state",
+    "rwkv": "state", "gated_delta_net": "state",
     "conv": "conv", "short_conv": "conv",
     "mlp": "none", "moe": "none", "-": "none", "e": "none", "no_op": "none", "identity": "none",
     "hybrid": "full+state", "hybrid_sliding": "sliding+state",
@@ -252,22 +252,24 @@ def _from_code(view: ConfigView, row: ModelTypeRow, count: int) -> tuple[tuple[s
         row.chunked or view.mentions("no_rope_layers") or view.has("no_rope_layer_interval")
     ):
         return _chunked(view, count), "attention_chunk_size"
-    if window_tokens(view, row) is not None:
+    window = window_tokens(view, row)
+    if window is not None:
         for name in ("sliding_window_pattern", "_sliding_window_pattern", "global_attn_every_n_layers"):
             if view.has(name):
                 return window_pattern(view, name, count), view.sources(name)[0]
-        if row.interleave is not None:
-            return _interleaved(row.interleave, count), f"model code of {row.model_type}"
-        if view.has("use_sliding_window"):
-            return _switched(view, count), view.path + "use_sliding_window"
-        return ("sliding",) * count, view.path + "sliding_window"
-    if row.pattern is not None and row.pattern.other != "sliding":
-        return _interleaved(row.pattern, count), f"model code of {row.model_type}"
-    return (row.layer_word or "full",) * count, ""
+    if row.layers is not None:
+        return _cycled(row.layers, count, windows=window is not None), f"model code of {row.model_type}"
+    if window is None:
+        return (row.layer_word or "full",) * count, ""
+    if view.has("use_sliding_window"):
+        return _switched(view, count), view.path + "use_sliding_window"
+    return ("sliding",) * count, view.path + "sliding_window"
 
 
-def _interleaved(rule: Interleave, count: int) -> tuple[str, ...]:
-    words = list(_periodic(count, rule.period, rule.full, "full", rule.other))
+def _cycled(rule: LayerCycle, count: int, *, windows: bool) -> tuple[str, ...]:
+    words = [rule.words[i % len(rule.words)] for i in range(count)]
+    if not windows:
+        words = ["full" if word == "sliding" else word for word in words]
     for index in rule.also_full:
         if -count <= index < count:
             words[index] = "full"

@@ -8,18 +8,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from importlib import resources
+from typing import cast
 
 
 @dataclass(frozen=True, slots=True)
-class Interleave:
-    """Layers ``i % period in full`` are full, the others are ``other``."""
+class LayerCycle:
+    """Layer words that live in model code: repeated over the layers, some indices forced to full."""
 
-    period: int
-    full: tuple[int, ...]
-    other: str = "sliding"
+    words: tuple[str, ...]
     also_full: tuple[int, ...] = ()
 
 
@@ -35,8 +34,7 @@ class ModelTypeRow:
         switch_default: what a missing use_sliding_window means.
         window_unused: the model's code never reads sliding_window.
         window_default: window in model code, used where the file has no window key.
-        interleave: window layers that live in model code.
-        pattern: other default patterns that live in model code.
+        layers: layer words that live in model code; windows among them need a window in force.
         layer_word: what every layer is where nothing says otherwise (default full).
         state: the recurrence behind "linear_attention" where fields don't tell.
         chunked: attention_chunk_size is in force.
@@ -52,15 +50,12 @@ class ModelTypeRow:
     switch_default: bool = True
     window_unused: bool = False
     window_default: int | None = None
-    interleave: Interleave | None = None
-    pattern: Interleave | None = None
+    layers: LayerCycle | None = None
     layer_word: str | None = None
     state: str | None = None
     chunked: bool = False
     encoder_only: bool = False
     text: str | None = None
-    loops: str | None = None
-    geometry: Mapping[str, object] = field(default_factory=dict)
 
 
 def _data_text(name: str) -> str:
@@ -68,9 +63,17 @@ def _data_text(name: str) -> str:
 
 
 @lru_cache(maxsize=1)
-def _rows() -> dict[str, dict[str, object]]:
-    table: dict[str, dict[str, object]] = json.loads(_data_text("model_types.json"))["model_types"]
+def _table() -> dict[str, object]:
+    table: dict[str, object] = json.loads(_data_text("model_types.json"))
     return table
+
+
+def _rows() -> dict[str, dict[str, object]]:
+    return cast("dict[str, dict[str, object]]", _table()["model_types"])
+
+
+def _encoders() -> list[str]:
+    return cast("list[str]", _table()["encoders"])
 
 
 @lru_cache(maxsize=1)
@@ -96,25 +99,41 @@ def model_type_row(model_type: str) -> ModelTypeRow:
     """Return the row of a model type; an unknown type gets one with ``known`` false."""
     raw = _rows().get(model_type)
     if raw is None:
-        return ModelTypeRow(model_type)
+        encoder = model_type in _encoders()
+        return ModelTypeRow(model_type, known=encoder, encoder_only=encoder)
     values = dict(raw)
     base = values.pop("like", None)
     if isinstance(base, str):
         values = {**_rows()[base], **values}
         values.pop("like", None)
-    for name in ("interleave", "pattern"):
-        if isinstance(values.get(name), dict):
-            spec: dict[str, object] = values[name]  # type: ignore[assignment]
-            values[name] = Interleave(
-                period=int(spec["period"]),  # type: ignore[call-overload]
-                full=tuple(spec["full"]),  # type: ignore[arg-type]
-                other=str(spec.get("other", "sliding")),
-                also_full=tuple(spec.get("also_full", ())),  # type: ignore[arg-type]
-            )
+    spec = values.get("layers")
+    if isinstance(spec, dict):
+        values["layers"] = LayerCycle(tuple(spec["cycle"]), tuple(spec.get("also_full", ())))
     values.pop("source", None)
     return ModelTypeRow(model_type, known=True, **values)  # type: ignore[arg-type]
 
 
+@lru_cache(maxsize=1)
+def _by_class_stem() -> Mapping[str, str]:
+    return {_stem(name): name for name in (*_encoders(), *_rows())}
+
+
+def _stem(name: str) -> str:
+    return name.replace("_", "").replace("-", "").lower()
+
+
+def model_type_of_class(class_name: str) -> str:
+    """Return the model type that a class name of ``architectures`` belongs to, or an empty string.
+
+    >>> model_type_of_class("MiniCPM3ForCausalLM")
+    'minicpm3'
+    """
+    for suffix in ("ForCausalLM", "ForConditionalGeneration", "LMHeadModel", "Model"):
+        if class_name.endswith(suffix):
+            return _by_class_stem().get(_stem(class_name.removesuffix(suffix)), "")
+    return ""
+
+
 def known_model_types() -> tuple[str, ...]:
     """Return all model types with a row."""
-    return tuple(_rows())
+    return (*_rows(), *_encoders())

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from kvgauge.errors import InvalidFieldError
 from kvgauge.layers import Axis, Counted, LayerCache, LayerKind, Mechanism, Role, Stream
-from kvgauge.readers.hf.config import MAX_HEADS, MAX_WIDTH, MAX_WINDOW, ConfigView, as_count
+from kvgauge.readers.hf.config import MAX_HEADS, MAX_LAYERS, MAX_WIDTH, MAX_WINDOW, ConfigView, as_count
 from kvgauge.readers.hf.rows import ModelTypeRow, class_defaults
 
 _KIND = {
@@ -27,15 +27,29 @@ _KV_HEAD_NAMES = (
 )
 
 
-def query_heads(view: ConfigView) -> int | None:
-    """Return the number of query heads, or None where the config has none (lists: the largest)."""
-    found = view.find("num_attention_heads") or view.find("num_query_heads")
+def query_heads(view: ConfigView, index: int | None = None) -> int | None:
+    """Return the query heads of a layer (without ``index``: the largest), or None where none are stated."""
+    found = view.find("num_attention_heads_per_layer") or view.find("num_attention_heads")
+    if found is None:
+        section = attention_section(view)
+        found = section.find("num_attention_heads") if section else None
     if found is None:
         return None
     value = found[1]
     if isinstance(value, list | tuple):
-        return max((as_count(v, found[0], low=0, high=MAX_HEADS) for v in value[:10_000]), default=None)
+        heads = [as_count(v, found[0], low=0, high=MAX_HEADS) for v in value[:MAX_LAYERS]]
+        if index is not None and index < len(heads):
+            return heads[index]
+        return max(heads, default=None)
     return as_count(value, found[0], low=1, high=MAX_HEADS)
+
+
+def attention_section(view: ConfigView) -> ConfigView | None:
+    """Return the nested object that some families keep their attention geometry in, or None."""
+    for name in ("attn_config", "attn"):
+        if isinstance(view.values.get(name), Mapping):
+            return view.section(name)
+    return None
 
 
 def _per_layer(view: ConfigView, name: str, index: int, count: int, high: int) -> int | None:
@@ -62,21 +76,29 @@ def kv_heads(view: ConfigView, row: ModelTypeRow, index: int, count: int) -> int
         return grouped
     if view.has("num_key_value_heads"):
         return _per_layer(view, "num_key_value_heads", index, count, MAX_HEADS) or 0
-    heads = query_heads(view)
+    heads = query_heads(view, index)
     single = _multi_query(view, heads)
     if single is not None:
         return single
     for name in _KV_HEAD_NAMES:
         if view.has(name):
             return _per_layer(view, name, index, count, MAX_HEADS) or 0
-    section = view.section("attn_config") if isinstance(view.values.get("attn_config"), Mapping) else None
-    if section is not None and section.has("kv_n_heads"):
-        return section.count("kv_n_heads", high=MAX_HEADS)
+    section = attention_section(view)
+    nested = next((n for n in _KV_HEAD_NAMES if section is not None and section.has(n)), None)
+    if section is not None and nested is not None:
+        return section.count(nested, high=MAX_HEADS)
+    return _default_kv_heads(view, row, heads)
+
+
+def _default_kv_heads(view: ConfigView, row: ModelTypeRow, heads: int | None) -> int:
+    """Return what an omitted or null field means: the class default, or one KV head a query head."""
     default = view.optional_count("num_key_value_heads", high=MAX_HEADS)
     if default is not None:
         return default
     null_means_all = any(view.mentions(name) for name in ("num_key_value_heads", *_KV_HEAD_NAMES))
-    if heads is not None and (row.multi_head_default or null_means_all or section is not None):
+    if heads is not None and (
+        row.multi_head_default or null_means_all or attention_section(view) is not None
+    ):
         return heads
     raise view.missing("num_key_value_heads", f"{row.model_type or 'this model type'} needs to size K and V")
 
@@ -119,7 +141,7 @@ def head_width(view: ConfigView, row: ModelTypeRow, index: int, count: int) -> i
     stated = _per_layer(view, "head_dim", index, count, MAX_WIDTH)
     if stated is not None:
         return stated
-    heads = query_heads(view)
+    heads = query_heads(view, index)
     hidden = view.optional_count("hidden_size")
     if heads is None or hidden is None:
         raise view.missing(
@@ -182,7 +204,7 @@ def attention_cache(
         heads = kv_heads(view, row, index, count)
     if heads == 0:
         return (LayerCache(index, LayerKind.NONE, Mechanism.NONE),)
-    _check_heads(view, heads)
+    _check_heads(view, heads, index)
     key_width = _kind_specific(view, word, "head_dim")
     if key_width is None:
         key_width = head_width(view, row, index, count)
@@ -201,8 +223,8 @@ def attention_cache(
     )
 
 
-def _check_heads(view: ConfigView, heads: int) -> None:
-    queries = query_heads(view)
+def _check_heads(view: ConfigView, heads: int, index: int) -> None:
+    queries = query_heads(view, index)
     if queries is not None and (queries % heads or heads > queries):
         raise InvalidFieldError(
             f"{heads} KV heads do not divide the {queries} query heads",
@@ -219,8 +241,8 @@ def _sources(view: ConfigView, word: str) -> tuple[str, ...]:
             ("num_global_key_value_heads", "global_head_dim") if word == "full" else ("attention_chunk_size",)
         )
     )
-    names = ("num_key_value_heads", *_KV_HEAD_NAMES, "multi_query", "multi_query_group_num", "num_attention_heads",
-             "head_dim", "v_head_dim", "hidden_size", *specific)  # fmt: skip
+    names = ("num_key_value_heads", *_KV_HEAD_NAMES, "multi_query", "multi_query_group_num",
+             "num_attention_heads", "head_dim", "v_head_dim", "hidden_size", *specific)  # fmt: skip
     return view.sources(*names)
 
 

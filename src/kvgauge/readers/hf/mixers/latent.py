@@ -7,7 +7,7 @@ an indexer.
 from __future__ import annotations
 
 from kvgauge.errors import InvalidFieldError
-from kvgauge.layers import Counted, LayerCache, LayerKind, Mechanism, Role, Shard, Stream
+from kvgauge.layers import ONE_PER_SEQUENCE, Counted, LayerCache, LayerKind, Mechanism, Role, Shard, Stream
 from kvgauge.readers.hf.config import MAX_LAYERS, ConfigView, short
 
 _DSA_INDEX_DTYPE = "fp8_e4m3"
@@ -42,16 +42,18 @@ def latent_cache(view: ConfigView, index: int, window: int | None) -> tuple[Laye
 
 def has_indexer(view: ConfigView) -> bool:
     """Whether layers keep index keys of a sparse-attention indexer."""
-    return view.find("index_head_dim") is not None
+    return any(view.find(name) is not None for name in ("index_head_dim", "indexer_head_dim"))
 
 
 def index_cache(view: ConfigView, index: int) -> tuple[LayerCache, ...]:
     """Return the index keys of one layer that owns an indexer, or nothing."""
     if not owns_indexer(view, index):
         return ()
+    if not is_latent(view):
+        return (_summary_cache(view, index),)
     width = view.count("index_head_dim")
     pool = view.optional_count("index_kpool") or 1
-    stream = Stream(
+    keys = Stream(
         Role.INDEX, 1, width, Counted(step_tokens=pool), Shard.REPLICATED, declared_dtype=_DSA_INDEX_DTYPE
     )
     return (
@@ -59,12 +61,28 @@ def index_cache(view: ConfigView, index: int) -> tuple[LayerCache, ...]:
             index,
             LayerKind.INDEX,
             Mechanism.SPARSE_INDEX,
-            (stream,),
+            (keys,) if pool == 1 else (keys, _ring(pool, width)),
             sources=view.sources(
                 "index_head_dim", "indexer_types", "index_topk_freq", "index_topk_pattern", "index_kpool"
             ),
         ),
     )
+
+
+def _ring(pool: int, width: int) -> Stream:
+    """Return the keys and scores that wait until their pool of tokens is full, in bf16."""
+    return Stream(Role.COMPRESSOR, pool, 2 * width, ONE_PER_SEQUENCE, Shard.REPLICATED, declared_dtype="bf16")
+
+
+def _summary_cache(view: ConfigView, index: int) -> LayerCache:
+    """Index keys beside plain K and V: one bf16 summary key every ``indexer_compress_ratio`` tokens."""
+    name = "indexer_head_dim" if view.has("indexer_head_dim") else "index_head_dim"
+    ratio = view.count("indexer_compress_ratio", because="says how many tokens one index key stands for")
+    heads = view.optional_count("indexer_kv_heads") or 1
+    counted = Counted(step_tokens=ratio)
+    keys = Stream(Role.INDEX, heads, view.count(name), counted, Shard.REPLICATED, declared_dtype="bf16")
+    sources = view.sources(name, "indexer_compress_ratio", "indexer_kv_heads")
+    return LayerCache(index, LayerKind.INDEX, Mechanism.SPARSE_INDEX, (keys,), sources=sources)
 
 
 def owns_indexer(view: ConfigView, index: int) -> bool:

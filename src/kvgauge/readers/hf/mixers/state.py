@@ -77,6 +77,8 @@ def short_convolution_cache(view: ConfigView, index: int) -> LayerCache:
     )
 
 
+_MAMBA2_HEADS = ("mamba_num_heads", "mamba_n_heads", "n_mamba_heads", "num_heads")
+
 Built = tuple[tuple[Stream, ...], tuple[str, ...]]
 
 
@@ -172,12 +174,17 @@ def _lightning(view: ConfigView, row: ModelTypeRow) -> Built:
     return (_state(heads, width * width, declared_state_dtype(view)),), ("num_attention_heads", "head_dim")
 
 
+def _mamba2_heads(view: ConfigView) -> tuple[int, int]:
+    """Return (heads, head width); a config that states only the inner width has that many heads of one."""
+    inner = view.optional_count("mamba_d_ssm")
+    if inner is not None and not any(view.has(name) for name in _MAMBA2_HEADS):
+        return inner, 1
+    heads = _first_count(view, _MAMBA2_HEADS, high=MAX_HEADS, because="gives the heads of the state")
+    return heads, _mamba2_head_width(view, heads)
+
+
 def _mamba2(view: ConfigView, row: ModelTypeRow) -> Built:
-    heads = _first_count(
-        view, ("mamba_num_heads", "mamba_n_heads", "n_mamba_heads", "num_heads"), high=MAX_HEADS,
-        because="gives the heads of the state",
-    )  # fmt: skip
-    width = _mamba2_head_width(view, heads)
+    heads, width = _mamba2_heads(view)
     state_names = ("ssm_state_size", "mamba_d_state", "state_size")
     state = _first_count(view, state_names, high=1 << 20, because="is the size of the state")
     groups = _first_count(
@@ -195,8 +202,8 @@ def _mamba2(view: ConfigView, row: ModelTypeRow) -> Built:
         _conv(groups, 2 * state, kernel, Shard.GROUPS),
         _state(heads, width * state, declared_state_dtype(view)),
     )
-    names = ("mamba_num_heads", "mamba_n_heads", "n_mamba_heads", "mamba_head_dim", "mamba_d_head", "mamba_headdim",
-             "mamba_d_ssm", *state_names, "n_groups", "mamba_n_groups", "mamba_ngroups", "conv_kernel",
+    names = (*_MAMBA2_HEADS, "mamba_head_dim", "mamba_d_head", "mamba_headdim", "mamba_d_ssm", *state_names,
+             "n_groups", "mamba_n_groups", "mamba_ngroups", "conv_kernel",
              "mamba_d_conv", "mamba_ssm_cache_dtype")  # fmt: skip
     return streams, names
 
@@ -274,6 +281,24 @@ def _gated_linear(view: ConfigView, row: ModelTypeRow) -> Built:
     return tuple(streams), ("num_heads", "hidden_size", "expand_k", "expand_v", "use_short_conv")
 
 
+def _inkling(view: ConfigView, row: ModelTypeRow) -> Built:
+    """Inkling: short convolutions over K, V, the attention output and the MLP output of every layer."""
+    kernel = _first_count(
+        view, ("sconv_kernel_size", "conv_kernel_size"), high=MAX_KERNEL, because="is their width"
+    )
+    hidden = view.count("hidden_size")
+    heads = view.count("num_key_value_heads", high=MAX_HEADS)
+    width = head_width(view, row, 0, 1)
+    streams = (_conv(heads, 2 * width, kernel), _conv(2 * hidden, 1, kernel, Shard.REPLICATED))
+    return streams, (
+        "sconv_kernel_size",
+        "conv_kernel_size",
+        "num_key_value_heads",
+        "head_dim",
+        "hidden_size",
+    )
+
+
 def _rwkv(view: ConfigView, row: ModelTypeRow) -> Built:
     """RWKV-4 keeps five hidden vectors, RWKV-5 and later a matrix a head and two shifted tokens."""
     hidden = view.count("hidden_size")
@@ -305,4 +330,5 @@ _BUILDERS: Mapping[Mechanism, Callable[[ConfigView, ModelTypeRow], Built]] = {
     Mechanism.RG_LRU: _rg_lru,
     Mechanism.GATED_LINEAR: _gated_linear,
     Mechanism.RWKV: _rwkv,
+    Mechanism.INKLING_CONVOLUTIONS: _inkling,
 }
