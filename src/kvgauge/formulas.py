@@ -1,184 +1,289 @@
 """Formulas of layer groups in the article's symbols, each with the numbers that fill it.
 
-A formula evaluates to the group's bytes: a test puts the symbols in and compares. ``×`` multiplies, ``min``, ``floor``
-and ``ceil`` mean what they say.
+A formula evaluates to the group's bytes exactly (``kvgauge.arithmetic.evaluate``; a test compares). ``×``
+multiplies, ``min``, ``floor`` and ``ceil`` mean what they say. A symbol that is itself computed has a
+definition, which evaluates to the symbol's value.
 
-Symbols: L layers, H_kv KV heads, D head width, T tokens, B sequences, b bytes an element, W window, m tokens a
-compressed row, r latent width, d_rope rope width, R bytes a row, S state elements, C channels, K kernel.
+Symbols: L layers, H_kv KV heads, D head width, T tokens, B sequences, b bytes an element, W window, m tokens
+a compressed row, r latent width, d_rope rope width, R bytes a row or vector, S state elements, C channels,
+K kernel.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+from kvgauge.dtypes import get_format
 from kvgauge.engines.base import GroupDemand, StreamDemand
-from kvgauge.layers import Axis, Mechanism, Role
+from kvgauge.layers import Axis, Counted, Mechanism, Role
 from kvgauge.units import json_number
 from kvgauge.workload import Workload
 
 Number = int | float
+Symbols = dict[str, Number]
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """How a symbol follows from others."""
+
+    symbol: str
+    formula: str
 
 
 @dataclass(frozen=True, slots=True)
 class GroupFormula:
-    """A formula and the values of its symbols."""
+    """A formula, the values of its symbols, and the definitions of those that are computed."""
 
     formula: str
     symbols: Mapping[str, Number]
+    definitions: tuple[Definition, ...] = ()
 
     def to_dict(self) -> dict[str, object]:
-        """Return the two JSON fields."""
-        return {"formula": self.formula, "symbols": dict(self.symbols)}
+        """Return the JSON fields."""
+        return {
+            "formula": self.formula,
+            "symbols": dict(self.symbols),
+            "definitions": {d.symbol: d.formula for d in self.definitions},
+        }
 
 
 def group_formula(demand: GroupDemand, workload: Workload) -> GroupFormula:
     """Return the formula of one group under a load."""
-    builder = _BUILDERS.get(demand.group.mechanism, _generic)
-    if not demand.streams:
+    streams = demand.streams
+    if not streams:
         return GroupFormula("0", {})
-    if any(s.factor != 1 for s in demand.streams):
+    roles = {s.role for s in streams}
+    if any(s.factor != 1 or s.counted.from_tokens for s in streams):
         return _generic(demand, workload)
-    return builder(demand, workload)
+    if roles & {Role.RECURRENT, Role.CONV}:
+        return _state(demand, workload)
+    if len({s.counted for s in streams if s.counted.axis is not Axis.SEQUENCE}) > 1:
+        return _generic(demand, workload)
+    if [s.role for s in streams] == [Role.KEY, Role.VALUE] and streams[0].vectors == streams[1].vectors:
+        return _attention(demand, workload)
+    return _row_form(demand, workload)
 
 
-def element_bytes(stream: StreamDemand) -> Fraction:
-    """Return the mean bytes of an element, scales included."""
-    return Fraction(stream.row_bytes, stream.vectors * stream.width * stream.columns)
+def element_bytes(stream: StreamDemand) -> Fraction | None:
+    """Return the bytes of an element, or None where scales or padding make a row more than that.
+
+    ggml blocks share their scale over a fixed number of elements, which makes an exact binary fraction.
+    """
+    storage = get_format(stream.dtype)
+    if storage.row_block:
+        return Fraction(storage.row_block_bytes, storage.row_block)
+    packing = storage.roles.get(stream.role, storage.default)
+    if packing is None or packing.scale_bytes or packing.pad_bytes:
+        return None
+    return Fraction(packing.bits, 8)
 
 
-def _rows(stream: StreamDemand, workload: Workload) -> tuple[str, dict[str, Number]]:
-    """Return the factor that counts rows over all sequences, and its symbols."""
-    counted = stream.counted
+def vector_bytes_form(stream: StreamDemand, width: str) -> str:
+    """Return the bytes of one vector as a formula of its width's symbol, scales and padding spelled out."""
+    packing = get_format(stream.dtype).roles.get(stream.role, get_format(stream.dtype).default)
+    if packing is None:
+        return f"{width} × {json_number(element_bytes(stream) or Fraction(1))}"
+    bits = packing.bits
+    text = (
+        width if bits == 8 else f"{width} × {bits // 8}" if bits % 8 == 0 else f"ceil({width} × {bits} / 8)"
+    )
+    if packing.scale_bytes and packing.scale_block:
+        each = f" × {packing.scale_bytes}" if packing.scale_bytes > 1 else ""
+        text += f" + ceil({width} / {packing.scale_block}){each}"
+    elif packing.scale_bytes:
+        text += f" + {packing.scale_bytes}"
+    return text + (f" + {packing.pad_bytes}" if packing.pad_bytes else "")
+
+
+def _rows(counted: Counted, workload: Workload) -> tuple[str, Symbols, tuple[Definition, ...]]:
+    """Return the factor that counts rows over all sequences, its symbols and their definitions."""
     if counted.axis is Axis.SEQUENCE:
-        return "B", {"B": workload.sequences}
+        return "B", {"B": workload.sequences}, ()
     if workload.shared_prefix_tokens and counted.axis is Axis.DECODER:
+        own = counted.rows(workload.context_tokens)
         shared = counted.shared_rows(workload.context_tokens, workload.shared_prefix_tokens)
-        rows = counted.rows(workload.context_tokens)
-        total = workload.sequences * rows - (workload.sequences - 1) * shared
-        return "N", {"N": total}
+        total = workload.sequences * own - (workload.sequences - 1) * shared
+        symbols: Symbols = {"N": total, "B": workload.sequences, "n": own, "n_shared": shared}
+        return "N", symbols, (Definition("N", "B × n - (B - 1) × n_shared"),)
     name = {Axis.DECODER: "T", Axis.ENCODER: "T_enc", Axis.IMAGE: "T_img"}[counted.axis]
-    symbols: dict[str, Number] = {name: workload.tokens_on(counted.axis), "B": workload.sequences}
+    values: Symbols = {name: workload.tokens_on(counted.axis), "B": workload.sequences}
     text = name
     if counted.to_tokens is not None:
-        text, symbols["W"] = f"min({text}, W)", counted.to_tokens
+        text, values["W"] = f"min({text}, W)", counted.to_tokens
     if counted.step_tokens != 1:
-        text, symbols["m"] = f"{counted.rounding.value}({text} / m)", counted.step_tokens
-    return f"{text} × B", symbols
+        text, values["m"] = f"{counted.rounding.value}({text} / m)", counted.step_tokens
+    return f"{text} × B", values, ()
 
 
 def _attention(demand: GroupDemand, workload: Workload) -> GroupFormula:
     key, value = demand.streams
-    rows, symbols = _rows(key, workload)
-    head: dict[str, Number] = {"L": demand.group.num_layers, "H_kv": key.vectors}
+    rows, symbols, definitions = _rows(key.counted, workload)
+    head: Symbols = {"L": demand.group.num_layers, "H_kv": key.vectors}
     size_k, size_v = element_bytes(key), element_bytes(value)
-    if key.vectors != value.vectors or (size_k != size_v and key.dtype == value.dtype):
-        return _generic(demand, workload)
-    if size_k == size_v and key.width == value.width:
-        return GroupFormula(
-            f"L × 2 × H_kv × D × {rows} × b", {**head, "D": key.width, **symbols, "b": json_number(size_k)}
-        )
-    if size_k == size_v:
-        widths: dict[str, Number] = {"D_k": key.width, "D_v": value.width}
-        return GroupFormula(
-            f"L × H_kv × (D_k + D_v) × {rows} × b", {**head, **widths, **symbols, "b": json_number(size_k)}
-        )
-    widths = {"D_k": key.width, "b_k": json_number(size_k), "D_v": value.width, "b_v": json_number(size_v)}
-    return GroupFormula(f"L × H_kv × (D_k × b_k + D_v × b_v) × {rows}", {**head, **widths, **symbols})
+    if size_k is None or size_v is None:
+        return _packed_attention(demand, rows, head | symbols, definitions)
+    if size_k != size_v:
+        pairs: Symbols = {
+            "D_k": key.width,
+            "b_k": json_number(size_k),
+            "D_v": value.width,
+            "b_v": json_number(size_v),
+        }
+        text = f"L × H_kv × (D_k × b_k + D_v × b_v) × {rows}"
+        return GroupFormula(text, {**head, **pairs, **symbols}, definitions)
+    size: Symbols = {"b": json_number(size_k)}
+    if key.width == value.width:
+        text = f"L × 2 × H_kv × D × {rows} × b"
+        return GroupFormula(text, {**head, "D": key.width, **symbols, **size}, definitions)
+    widths: Symbols = {"D_k": key.width, "D_v": value.width}
+    text = f"L × H_kv × (D_k + D_v) × {rows} × b"
+    return GroupFormula(text, {**head, **widths, **symbols, **size}, definitions)
 
 
-def _latent(demand: GroupDemand, workload: Workload) -> GroupFormula:
-    sizes = {element_bytes(s) for s in demand.streams}
-    if len(sizes) != 1 or any(s.role not in (Role.LATENT, Role.ROPE) for s in demand.streams):
-        return _row_form(demand, workload)
-    rows, symbols = _rows(demand.streams[0], workload)
-    widths: dict[str, Number] = {"r": demand.streams[0].width}
-    text = "r"
-    if len(demand.streams) > 1:
-        text, widths["d_rope"] = "(r + d_rope)", demand.streams[1].width
-    values = {"L": demand.group.num_layers, **widths, **symbols, "b": json_number(sizes.pop())}
-    return GroupFormula(f"L × {text} × {rows} × b", values)
+def _packed_attention(
+    demand: GroupDemand, rows: str, symbols: Symbols, definitions: tuple[Definition, ...]
+) -> GroupFormula:
+    """K and V vectors that carry scales: R bytes a vector, spelled out."""
+    key, value = demand.streams
+    if vector_bytes_form(key, "D") == vector_bytes_form(value, "D") and key.width == value.width:
+        defined = (Definition("R", vector_bytes_form(key, "D")), *definitions)
+        values: Symbols = {**symbols, "D": key.width, "R": key.row_bytes // key.vectors}
+        return GroupFormula(f"L × 2 × H_kv × R × {rows}", values, defined)
+    defined = (
+        Definition("R_k", vector_bytes_form(key, "D_k")),
+        Definition("R_v", vector_bytes_form(value, "D_v")),
+        *definitions,
+    )
+    values = {**symbols, "D_k": key.width, "D_v": value.width}
+    values |= {"R_k": key.row_bytes // key.vectors, "R_v": value.row_bytes // value.vectors}
+    return GroupFormula(f"L × H_kv × (R_k + R_v) × {rows}", values, defined)
+
+
+_WIDTH_SYMBOLS = {
+    Role.LATENT: "r",
+    Role.ROPE: "d_rope",
+    Role.RECORD: "d_nope",
+    Role.INDEX: "d_idx",
+    Role.KEY: "D_k",
+    Role.VALUE: "D_v",
+}
 
 
 def _row_form(demand: GroupDemand, workload: Workload) -> GroupFormula:
-    """L x (rows x R + fixed): for packed rows whose bytes are not width x b."""
+    """Latents, records and index keys (L x row x rows), with the compressor's ring beside them."""
     growing = [s for s in demand.streams if s.counted.axis is not Axis.SEQUENCE]
     fixed = [s for s in demand.streams if s.counted.axis is Axis.SEQUENCE]
-    symbols: dict[str, Number] = {"L": demand.group.num_layers}
-    if len({s.counted for s in growing}) > 1:
+    if len({s.role for s in growing}) < len(growing) or any(s.columns != 1 for s in growing):
         return _generic(demand, workload)
+    symbols: Symbols = {"L": demand.group.num_layers}
+    definitions: list[Definition] = []
     parts: list[str] = []
     if growing:
-        rows, more = _rows(growing[0], workload)
-        parts.append(f"R × {rows}")
-        symbols |= {"R": sum(s.row_bytes for s in growing), **more}
+        row, row_symbols, row_definitions = _row_text(growing)
+        rows, more, more_definitions = _rows(growing[0].counted, workload)
+        size = row_symbols.pop("b", None)
+        parts.append(f"{row} × {rows}" + (" × b" if size is not None else ""))
+        symbols |= {**row_symbols, **more, **({} if size is None else {"b": size})}
+        definitions += [*row_definitions, *more_definitions]
     if fixed:
-        parts.append("S × b_S × B")
-        sizes = {element_bytes(s) for s in fixed}
-        if len(sizes) > 1:
+        element = {element_bytes(s) for s in fixed}
+        if len(fixed) > 1 or None in element:
             return _generic(demand, workload)
-        elements = sum(s.vectors * s.width * s.columns for s in fixed)
-        symbols |= {"S": elements, "b_S": json_number(sizes.pop()), "B": workload.sequences}
+        ring = fixed[0]
+        parts.append("S × b_S × B")
+        symbols |= {"S": ring.vectors * ring.width, "n_ring": ring.vectors, "d_ring": ring.width}
+        symbols |= {"b_S": json_number(element.pop() or Fraction(0)), "B": workload.sequences}
+        definitions.append(Definition("S", "n_ring × d_ring"))
     text = parts[0] if len(parts) == 1 else f"({' + '.join(parts)})"
-    return GroupFormula(f"L × {text}", symbols)
+    return GroupFormula(f"L × {text}", symbols, tuple(definitions))
+
+
+def _row_text(streams: Sequence[StreamDemand]) -> tuple[str, Symbols, list[Definition]]:
+    """Return the elements of a row with b apart, or R with its definition where scales are packed in."""
+    symbols: Symbols = {}
+    names: list[str] = []
+    for stream in streams:
+        name = _WIDTH_SYMBOLS.get(stream.role, "d")
+        symbols[name] = stream.width
+        if stream.vectors != 1:
+            symbols["H_" + name] = stream.vectors
+            name = f"H_{name} × {name}"
+        names.append(name)
+    sizes = {element_bytes(s) for s in streams}
+    if len(sizes) == 1 and None not in sizes:
+        symbols["b"] = json_number(sizes.pop() or Fraction(0))
+        return (names[0] if len(names) == 1 else f"({' + '.join(names)})"), symbols, []
+    parts: list[str] = []
+    for stream in streams:
+        form = vector_bytes_form(stream, _WIDTH_SYMBOLS.get(stream.role, "d"))
+        heads = f"H_{_WIDTH_SYMBOLS.get(stream.role, 'd')}"
+        parts.append(form if stream.vectors == 1 else f"{heads} × ({form})")
+    symbols["R"] = sum(s.row_bytes for s in streams)
+    return "R", symbols, [Definition("R", " + ".join(parts))]
 
 
 def _state(demand: GroupDemand, workload: Workload) -> GroupFormula:
+    """State and convolution columns, one set a sequence."""
     states = [s for s in demand.streams if s.role is Role.RECURRENT]
     convs = [s for s in demand.streams if s.role is Role.CONV]
-    symbols: dict[str, Number] = {"L": demand.group.num_layers, "B": workload.sequences}
+    sizes = [{element_bytes(s) for s in part} for part in (states, convs)]
+    columns = {s.columns for s in convs}
+    if (
+        len(states) + len(convs) < len(demand.streams)
+        or len(columns) > 1
+        or any(None in s or len(s) > 1 for s in sizes)
+    ):
+        return _generic(demand, workload)
+    symbols: Symbols = {"L": demand.group.num_layers, "B": workload.sequences}
     parts: list[str] = []
+    definitions: list[Definition] = []
     if states:
         symbols |= {
             "S": sum(s.vectors * s.width for s in states),
-            "b_S": json_number(element_bytes(states[0])),
+            "b_S": json_number(sizes[0].pop() or Fraction(0)),
         }
         parts.append("S × b_S")
-    if convs:
-        columns = convs[0].columns
-        channels = sum(s.vectors * s.width for s in convs)
-        kept = next((s.columns for s in demand.group.streams if s.role is Role.CONV), columns)
-        if demand.group.mechanism is Mechanism.RWKV:
-            text = "C"
-        elif columns == kept:
-            text, symbols["K"] = "C × (K - 1)", columns + 1
-        else:
-            text, symbols["K"] = "C × K", columns
-        symbols |= {"C": channels, "b_C": json_number(element_bytes(convs[0]))}
+        if len(states) == 1 and states[0].vectors > 1 and states[0].width > 1:
+            symbols |= {"H_S": states[0].vectors, "N_S": states[0].width}
+            definitions.append(Definition("S", "H_S × N_S"))
+    if convs and columns != {0}:
+        text, kernel = _columns_text(demand, columns.pop())
+        symbols |= {
+            **kernel,
+            "C": sum(s.vectors * s.width for s in convs),
+            "b_C": json_number(sizes[1].pop() or Fraction(0)),
+        }
         parts.append(f"{text} × b_C")
-    text = parts[0] if len(parts) == 1 else f"({' + '.join(parts)})"
-    return GroupFormula(f"L × B × {text}", symbols)
+    text = " + ".join(parts) if parts else "0"
+    return GroupFormula(
+        f"L × B × ({text})" if len(parts) > 1 else f"L × B × {text}", symbols, tuple(definitions)
+    )
+
+
+def _columns_text(demand: GroupDemand, columns: int) -> tuple[str, Symbols]:
+    """Return the convolution's elements: K - 1 columns must be kept, some engines keep K."""
+    if demand.group.mechanism is Mechanism.RWKV:
+        return "C", {}
+    kept = next((s.columns for s in demand.group.streams if s.role is Role.CONV), columns)
+    return ("C × (K - 1)", {"K": columns + 1}) if columns == kept else ("C × K", {"K": columns})
 
 
 def _generic(demand: GroupDemand, workload: Workload) -> GroupFormula:
-    """L x B x R, with R the bytes of one layer and sequence (or L x N where a prefix is shared)."""
-    one = demand.sequence_bytes(workload)
-    if workload.shared_prefix_tokens:
-        total = workload.sequences * one - (workload.sequences - 1) * demand.shared_bytes(workload)
-        return GroupFormula("L × R", {"L": demand.group.num_layers, "R": total})
-    return GroupFormula("L × B × R", {"L": demand.group.num_layers, "B": workload.sequences, "R": one})
+    """L x N, with N the sum of every kind of row, each its bytes times how many are held."""
+    symbols: Symbols = {"L": demand.group.num_layers}
+    parts: list[str] = []
+    total = 0
+    for number, stream in enumerate(demand.streams, start=1):
+        tokens = workload.tokens_on(stream.counted.axis)
+        shared = stream.counted.shared_rows(workload.context_tokens, workload.shared_prefix_tokens)
+        rows = workload.sequences * stream.counted.rows(tokens) - (workload.sequences - 1) * shared
+        symbols |= {f"R_{number}": stream.row_bytes, f"n_{number}": rows}
+        parts.append(f"R_{number} × n_{number}")
+        total += stream.row_bytes * rows
+    return GroupFormula("L × N", symbols | {"N": total}, (Definition("N", " + ".join(parts)),))
 
 
-_STATE_MECHANISMS = (
-    Mechanism.GATED_DELTA_NET,
-    Mechanism.KIMI_DELTA,
-    Mechanism.LIGHTNING,
-    Mechanism.MAMBA1,
-    Mechanism.MAMBA2,
-    Mechanism.SHORT_CONVOLUTION,
-    Mechanism.INKLING_CONVOLUTIONS,
-    Mechanism.RG_LRU,
-    Mechanism.RWKV,
-    Mechanism.GATED_LINEAR,
-)
-
-_BUILDERS: Mapping[Mechanism, Callable[[GroupDemand, Workload], GroupFormula]] = {
-    Mechanism.ATTENTION: _attention,
-    Mechanism.CROSS_ATTENTION: _attention,
-    Mechanism.LATENT_ATTENTION: _latent,
-    Mechanism.SPARSE_INDEX: _row_form,
-    Mechanism.BLOCK_INDEX: _row_form,
-    Mechanism.COMPRESSED_ATTENTION: _row_form,
-    **dict.fromkeys(_STATE_MECHANISMS, _state),
-}
+__all__ = ["Definition", "GroupFormula", "Number", "element_bytes", "group_formula", "vector_bytes_form"]
