@@ -13,7 +13,12 @@ from typing import Protocol
 
 from kvgauge.architecture import ModelArchitecture, Note
 from kvgauge.dtypes import canonical_dtype
-from kvgauge.errors import InvalidFieldError, InvalidRequestError, UnknownArchitectureError
+from kvgauge.errors import (
+    InvalidFieldError,
+    InvalidRequestError,
+    MissingFieldError,
+    UnknownArchitectureError,
+)
 from kvgauge.layers import LayerCache, LayerKind
 from kvgauge.readers.hf.config import MAX_WINDOW, ConfigView, ReadLog, short
 from kvgauge.readers.hf.mixers.attention import query_heads
@@ -44,6 +49,7 @@ def read_config(
     view, model_type = language_view(config, log)
     row = _effective_row(view, model_type_row(model_type))
     _check_language_model(view, row)
+    _check_needs(view, row)
     if row.encoder_only:
         layers, mtp, count = _no_cache(view)
     else:
@@ -87,6 +93,24 @@ def _effective_row(view: ConfigView, row: ModelTypeRow) -> ModelTypeRow:
     if paired or (view.flag("is_encoder_decoder", default=False) and not row.encoder_only):
         return replace(row, reader="encoder_decoder")
     return row
+
+
+def _check_needs(view: ConfigView, row: ModelTypeRow) -> None:
+    """Refuse a file that lost what tells this design from a plainer one."""
+    for need in row.needs:
+        names = need.split("|")
+        if not any(view.mentions(name) or view.find(name) is not None for name in names):
+            where = f", which {row.model_type} can't be read without"
+            text = " or ".join(view.path + name for name in names)
+            raise MissingFieldError(
+                f"the config has no {text}{where}",
+                hint=f"add it to the file or pass --override {view.path}{names[0]}=VALUE",
+                field=view.path + names[0],
+            )
+    rope_only = view.has("qk_nope_head_dim") or view.has("q_lora_rank")
+    plain_keys = not view.mentions("kv_lora_rank") and not view.mentions("compress_ratios")
+    if rope_only and plain_keys and not row.known:
+        raise view.missing("kv_lora_rank", "the other fields of latent attention go with")
 
 
 #: Fields that say how often layers are run again; every pass would keep a cache of its own.

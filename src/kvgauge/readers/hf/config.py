@@ -103,7 +103,7 @@ class ConfigView:
         for other_name, other in present[1:]:
             if is_int(first) and is_int(other) and first != other and other_name not in _LOOSE_ALIASES:
                 raise InvalidFieldError(
-                    f"{self.path}{first_name} is {first} and {other_name} is {other}, but they name one thing",
+                    f"{self.path}{first_name} is {first} and {other_name} is {other}, but they are one fact",
                     hint=f"correct one of them, or --override {other_name}=null",
                     field=self.path + other_name,
                 )

@@ -154,7 +154,7 @@ def _owners(view: ConfigView, words: Sequence[str]) -> list[int | None]:
             owner = next((i for i in range(own - 1, -1, -1) if words[i] == words[index]), None)
             if owner is None:
                 raise InvalidFieldError(
-                    f"layer {index} shares a {words[index]} layer's cache, but none of the first {own} is one",
+                    f"layer {index} shares a {words[index]} layer's cache, none of the first {own} is one",
                     field=view.path + "num_kv_shared_layers",
                 )
             owners[index] = owner

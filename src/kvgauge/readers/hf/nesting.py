@@ -43,7 +43,8 @@ def language_view(config: Mapping[str, object], log: ReadLog) -> tuple[ConfigVie
         config = inner
     if not config:
         raise UnknownArchitectureError("the config is empty", hint="give a model's config.json")
-    return replace(view, class_defaults=usable_defaults(view, model_type)), model_type
+    defaults = {**usable_defaults(view, model_type), **model_type_row(model_type).implied}
+    return replace(view, class_defaults=defaults), model_type
 
 
 def _model_type(config: Mapping[str, object]) -> str:
@@ -78,7 +79,8 @@ def usable_defaults(view: ConfigView, model_type: str) -> Mapping[str, object]:
 
     Transformers writes a nested config without the fields that equal its class defaults. Such a file
     states no field at its default. A file that does spell defaults out is a full one: what it lacks is
-    lost, not implied, and only what the class itself would derive may be filled in.
+    lost, not implied, and only what the class itself would derive may be filled in. A flat file is taken
+    for an abbreviated one only where it bears the marks of a saved one (class name and dtype or version).
     """
     defaults = class_defaults(model_type)
     shape = {name: value for name, value in defaults.items() if name != "_text"}
@@ -92,11 +94,13 @@ def usable_defaults(view: ConfigView, model_type: str) -> Mapping[str, object]:
     ]
     if stated:
         return {name: value for name, value in shape.items() if name in _ALWAYS}
-    if not view.path:
-        # A flat file always says how deep the model is.
-        return {name: value for name, value in shape.items() if name not in ALIASES["num_hidden_layers"]}
+    stamped = view.mentions("architectures") and any(view.mentions(mark) for mark in _MARKS)
+    if not view.path and not stamped:
+        return {name: value for name, value in shape.items() if name in _ALWAYS}
     return shape
 
+
+_MARKS = ("transformers_version", "torch_dtype", "dtype")
 
 #: Switches and patterns that the class applies to full files too: they postdate many published files.
 _ALWAYS = frozenset(

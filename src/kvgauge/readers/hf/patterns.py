@@ -328,8 +328,5 @@ def window_tokens(view: ConfigView, row: ModelTypeRow) -> int | None:
         return None
     found = view.find("sliding_window")
     if found is None or found[1] in (-1, 0, False):
-        if found is None and not view.mentions("sliding_window") and row.window_default is not None:
-            view.log.defaulted[view.path + "sliding_window"] = row.window_default
-            return row.window_default
         return None
     return as_count(found[1], found[0], low=1, high=MAX_WINDOW)

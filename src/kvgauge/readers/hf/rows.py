@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib import resources
 from typing import cast
@@ -33,7 +33,8 @@ class ModelTypeRow:
         head_dim_stated: published files state head_dim; hidden/heads is not the rule.
         switch_default: what a missing use_sliding_window means.
         window_unused: the model's code never reads sliding_window.
-        window_default: window in model code, used where the file has no window key.
+        needs: fields without which a file of this type says too little, alternatives split by "|".
+        implied: fields that the class fills in, whatever else the file holds.
         layers: layer words that live in model code; windows among them need a window in force.
         layer_word: what every layer is where nothing says otherwise (default full).
         state: the recurrence behind "linear_attention" where fields don't tell.
@@ -49,7 +50,8 @@ class ModelTypeRow:
     head_dim_stated: bool = False
     switch_default: bool = True
     window_unused: bool = False
-    window_default: int | None = None
+    needs: tuple[str, ...] = ()
+    implied: Mapping[str, object] = field(default_factory=dict)
     layers: LayerCycle | None = None
     layer_word: str | None = None
     state: str | None = None
@@ -109,6 +111,8 @@ def model_type_row(model_type: str) -> ModelTypeRow:
     spec = values.get("layers")
     if isinstance(spec, dict):
         values["layers"] = LayerCycle(tuple(spec["cycle"]), tuple(spec.get("also_full", ())))
+    if isinstance(values.get("needs"), list):
+        values["needs"] = tuple(values["needs"])
     values.pop("source", None)
     return ModelTypeRow(model_type, known=True, **values)  # type: ignore[arg-type]
 

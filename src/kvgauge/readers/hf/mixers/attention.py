@@ -179,6 +179,10 @@ def _kind_specific(view: ConfigView, word: str, name: str) -> int | None:
         ("full", "head_dim"): ("global_head_dim",),
         ("full", "v_head_dim"): ("global_v_head_dim",),
     }.get((word, name), ())
+    if "per_layer_config" in view.values:
+        return None  # re-saved by Transformers v5: the geometry of each kind was moved there
+    if word == "full" and name == "heads" and not view.flag("attention_k_eq_v", default=True):
+        return None  # Gemma 4: heads of their own only where K and V are one projection
     for field in prefixed:
         value = view.optional_count(field)
         if value is not None:
