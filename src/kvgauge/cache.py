@@ -180,11 +180,14 @@ class CacheAnswer:
     @cached_property
     def layers(self) -> tuple[LayerBytes, ...]:
         """One entry a cache, in layer order."""
-        by_shape = {_shape_of(g.group): g for g in self.demand.groups}
-        figures = {shape: self._layer_figures(group) for shape, group in by_shape.items()}
+        figures = {}
+        for demand in self.demand.groups:
+            # An engine may store layers of one shape in two ways, hence the index beside the shape.
+            own = self._layer_figures(demand)
+            figures.update({(_shape_of(demand.group), index): own for index in demand.group.indices})
         result: list[LayerBytes] = []
         for layer in (*self.architecture.layers, *self._mtp_layers):
-            total, slope, fixed = figures[layer.shape]
+            total, slope, fixed = figures[layer.shape, layer.index]
             result.append(
                 LayerBytes(
                     layer.index, layer.kind, total, slope, fixed, layer.window_tokens, layer.shares_cache_of
@@ -202,7 +205,10 @@ class CacheAnswer:
         for stream in group.streams:
             counted = stream.counted
             if counted.axis is Axis.DECODER:
-                within = counted.to_tokens is None or self.workload.context_tokens < counted.to_tokens
+                tokens = self.workload.context_tokens
+                within = counted.from_tokens <= tokens and (
+                    counted.to_tokens is None or tokens < counted.to_tokens
+                )
                 slope += Fraction(stream.row_bytes, counted.step_tokens) if within else 0
             else:
                 fixed += stream.row_bytes * counted.rows(self.workload.tokens_on(counted.axis))

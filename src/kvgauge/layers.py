@@ -161,6 +161,8 @@ class LayerCache:
         window_tokens: the window or chunk, None where there is none.
         shares_cache_of: index of the layer whose cache is read instead of an own one.
         sources: config fields behind the shape, as dotted paths.
+        head_widths: K and V width of one head of an expanded latent, for engines that keep those; None where
+            the config does not state them.
     """
 
     index: int
@@ -170,6 +172,7 @@ class LayerCache:
     window_tokens: int | None = None
     shares_cache_of: int | None = None
     sources: tuple[str, ...] = ()
+    head_widths: tuple[int, int] | None = None
 
     @property
     def shape(self) -> tuple[object, ...]:

@@ -36,8 +36,16 @@ def latent_cache(view: ConfigView, index: int, window: int | None) -> tuple[Laye
             sources=view.sources(
                 "kv_lora_rank", "qk_rope_head_dim", *(("sliding_window",) if window else ())
             ),
+            head_widths=_head_widths(view, rope),
         ),
     )
+
+
+def _head_widths(view: ConfigView, rope: int) -> tuple[int, int] | None:
+    """Return the K and V width of a head after expansion, or None where the file does not state them."""
+    plain = view.optional_count("qk_nope_head_dim", low=0)
+    value = view.optional_count("v_head_dim")
+    return None if plain is None or value is None else (plain + rope, value)
 
 
 def has_indexer(view: ConfigView) -> bool:
