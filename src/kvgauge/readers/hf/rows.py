@@ -111,8 +111,9 @@ def model_type_row(model_type: str) -> ModelTypeRow:
     spec = values.get("layers")
     if isinstance(spec, dict):
         values["layers"] = LayerCycle(tuple(spec["cycle"]), tuple(spec.get("also_full", ())))
-    if isinstance(values.get("needs"), list):
-        values["needs"] = tuple(values["needs"])
+    needs = values.get("needs")
+    if isinstance(needs, list):
+        values["needs"] = tuple(needs)
     values.pop("source", None)
     return ModelTypeRow(model_type, known=True, **values)  # type: ignore[arg-type]
 

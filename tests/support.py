@@ -1,0 +1,24 @@
+"""Paths, golden records and configs that many tests use."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from kvgauge.sources.catalogue import find_model
+
+ROOT = Path(__file__).parents[1]
+SHARED = ROOT.parent / "shared"
+GOLDEN = Path(__file__).parent / "golden"
+
+
+def golden_lines(name: str) -> list[dict]:
+    """Return the records of a golden file."""
+    return [json.loads(line) for line in (GOLDEN / name).read_text(encoding="utf-8").splitlines()]
+
+
+def config_of(model: str) -> dict:
+    """Return the catalogue's config of a model, as a copy that may be changed."""
+    raw = find_model(model)
+    assert raw is not None, f"{model} is not in the catalogue"
+    return json.loads(json.dumps(raw.config))
