@@ -1,0 +1,157 @@
+"""Which config field stands behind a symbol of a formula, and how a state is made of its fields.
+
+A form from the table is only used where the config's own values reproduce the symbol exactly; elsewhere the
+plain definition of ``formulas`` stands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+from kvgauge.architecture import LayerGroup, ModelArchitecture
+from kvgauge.arithmetic import evaluate, symbol_names
+from kvgauge.formulas import Definition, GroupFormula, Number
+from kvgauge.layers import Mechanism
+from kvgauge.units import json_number
+
+_LAYER_PATTERNS = (
+    "block_configs", "layer_types", "layers_block_type", "hybrid_override_pattern", "block_types", "attn_type_list",
+    "full_attn_layers", "full_attention_interval", "attn_layer_period", "attn_layer_indices", "full_attn_idxs",
+    "hybrid_layer_pattern", "compress_ratios", "no_rope_layers", "no_rope_layer_interval", "sliding_window_pattern",
+    "layer_group_size", "mb_per_layer", "cross_attention_layers",
+)  # fmt: skip
+_LAYER_COUNTS = (
+    "num_hidden_layers", "n_layer", "n_layers", "num_layers", "num_transformer_layers", "num_decoder_layers",
+    "decoder_layers",
+)  # fmt: skip
+_KEY_VALUE_HEADS = (
+    "swa_num_key_value_heads", "swa_num_kv_heads", "num_global_key_value_heads", "global_num_key_value_heads",
+    "num_key_value_heads", "num_kv_heads", "n_head_kv", "n_kv_heads", "kv_n_heads", "num_multi_query_heads",
+    "num_query_groups", "multi_query_group_num", "multi_query", "block_configs", "num_attention_heads",
+    "num_heads", "n_head", "n_heads", "decoder_attention_heads",
+)  # fmt: skip
+_HEAD_WIDTHS = (
+    "swa_head_dim", "global_head_dim", "head_dim", "kv_channels", "attention_head_dim", "d_kv", "hidden_size",
+    "n_embd", "d_model",
+)  # fmt: skip
+_KERNELS = (
+    "linear_conv_kernel_dim", "short_conv_kernel_size", "conv_kernel", "mamba_d_conv", "mamba_conv_kernel", "d_conv",
+    "conv_L_cache", "conv1d_width", "conv_size", "sconv_kernel_size", "conv_kernel_size",
+)  # fmt: skip
+_STATE_SIZES = ("ssm_state_size", "mamba_d_state", "state_size")
+
+#: Symbol -> last parts of the dotted paths that may state it, most specific first.
+SYMBOL_FIELDS: Mapping[str, tuple[str, ...]] = {
+    "L": (*_LAYER_PATTERNS, *_LAYER_COUNTS),
+    "H_kv": _KEY_VALUE_HEADS,
+    "D": _HEAD_WIDTHS,
+    "D_k": _HEAD_WIDTHS,
+    "D_v": ("swa_v_head_dim", "global_v_head_dim", "v_head_dim", *_HEAD_WIDTHS),
+    "W": ("sliding_window", "sliding_window_size", "attention_window_size", "window_size", "local_window_size",
+          "attention_chunk_size"),
+    "m": ("compress_ratios", "compress_rates", "index_kpool", "indexer_compress_ratio"),
+    "r": ("kv_lora_rank",),
+    "d_rope": ("qk_rope_head_dim",),
+    "d_nope": ("head_dim",),
+    "d_idx": ("index_head_dim", "indexer_head_dim", "sparse_index_dim"),
+    "H_d_idx": ("indexer_kv_heads",),
+    "K": _KERNELS,
+    "C": ("conv_dim", "hidden_size", "lru_width"),
+    "b_S": ("mamba_ssm_dtype", "mamba_ssm_cache_dtype"),
+    "H_lv": ("linear_num_value_heads",),
+    "H_lk": ("linear_num_key_heads",),
+    "D_lv": ("linear_value_head_dim",),
+    "D_lk": ("linear_key_head_dim",),
+    "H_s": ("linear_attn_config.num_heads", "linear_num_heads", "num_attention_heads"),
+    "D_s": ("linear_attn_config.head_dim", "linear_head_dim", "head_dim", "head_size"),
+    "H_m": ("mamba_num_heads", "mamba_n_heads", "n_mamba_heads", "num_heads"),
+    "P_m": ("mamba_head_dim", "mamba_d_head", "mamba_headdim", "head_dim"),
+    "N_m": _STATE_SIZES,
+    "G_m": ("n_groups", "mamba_n_groups", "mamba_ngroups", "ssm_n_groups"),
+    "d_inner": ("d_inner", "intermediate_size"),
+    "d_model": ("hidden_size", "d_model", "n_embd"),
+    "E": ("mamba_expand", "expand"),
+}  # fmt: skip
+
+#: Mechanism -> how its S and C are made of config fields.
+STATE_FORMS: Mapping[Mechanism, Mapping[str, str]] = {
+    Mechanism.GATED_DELTA_NET: {"S": "H_lv × D_lv × D_lk", "C": "2 × H_lk × D_lk + H_lv × D_lv"},
+    Mechanism.KIMI_DELTA: {"S": "H_s × D_s × D_s", "C": "3 × H_s × D_s"},
+    Mechanism.LIGHTNING: {"S": "H_s × D_s × D_s"},
+    Mechanism.MAMBA2: {"S": "H_m × P_m × N_m", "C": "H_m × P_m + 2 × G_m × N_m"},
+    Mechanism.MAMBA1: {"S": "d_inner × N_m", "C": "d_inner"},
+    Mechanism.RWKV: {"C": "2 × d_model"},
+    Mechanism.INKLING_CONVOLUTIONS: {"C": "2 × H_kv × D + 2 × d_model"},
+}
+
+#: The same where the inner width is not stated and follows from another field.
+_INNER_FORMS: Mapping[Mechanism, Mapping[str, str]] = {
+    Mechanism.MAMBA2: {"S": "E × d_model × N_m", "C": "E × d_model + 2 × G_m × N_m"},
+    Mechanism.MAMBA1: {"S": "E × d_model × N_m", "C": "E × d_model"},
+}
+
+
+@dataclass(frozen=True)
+class ConfigFields:
+    """The fields that a reader used."""
+
+    values: Mapping[str, object]
+
+    @classmethod
+    def of(cls, architecture: ModelArchitecture) -> ConfigFields:
+        """Collect them from an architecture."""
+        return cls(dict(architecture.fields))
+
+    def of_group(self, group: LayerGroup) -> dict[str, object]:
+        """Return path -> value for the fields behind a group's shape; nested objects by their members."""
+        found: dict[str, object] = {}
+        for path in group.sources:
+            if path in self.values:
+                found[path] = self.values[path]
+            found |= {p: v for p, v in self.values.items() if p.startswith(path + ".")}
+        return found
+
+    def path_of(self, symbol: str, value: Number | None, group: LayerGroup | None) -> str | None:
+        """Return the path that states a symbol: the group's own fields first, an equal number preferred."""
+        pool = self.values if group is None or symbol == "L" else self.of_group(group) or self.values
+        paths = [p for tail in _tails(symbol) for p in pool if p == tail or p.endswith("." + tail)]
+        equal = [p for p in paths if pool[p] == value and not isinstance(pool[p], bool)]
+        return next(iter(equal or paths), None)
+
+    def number(self, symbol: str, group: LayerGroup) -> tuple[str, Number] | None:
+        """Return (path, value) of a symbol that one field states as a number."""
+        pool = self.of_group(group) or self.values
+        for tail in _tails(symbol):
+            for path, value in pool.items():
+                if path != tail and not path.endswith("." + tail):
+                    continue
+                if isinstance(value, int | float) and not isinstance(value, bool):
+                    return path, value
+        return None
+
+    def spell_out(self, formula: GroupFormula, group: LayerGroup) -> GroupFormula:
+        """Return the formula with S and C made of config fields where the fields' values agree."""
+        symbols = dict(formula.symbols)
+        definitions = {d.symbol: d for d in formula.definitions}
+        for forms in (STATE_FORMS, _INNER_FORMS):
+            for symbol, text in forms.get(group.mechanism, {}).items():
+                values = self._values(text, group)
+                if symbol not in symbols or values is None or evaluate(text, values) != symbols[symbol]:
+                    continue
+                if definitions.get(symbol) is None or "N_S" in definitions[symbol].formula:
+                    definitions[symbol] = Definition(symbol, text)
+                    symbols |= values
+        if not any("N_S" in d.formula for d in definitions.values()):
+            symbols = {k: v for k, v in symbols.items() if k not in ("H_S", "N_S")}
+        return GroupFormula(formula.formula, symbols, tuple(definitions.values()))
+
+    def _values(self, text: str, group: LayerGroup) -> dict[str, Number] | None:
+        found = {name: self.number(name, group) for name in symbol_names(text)}
+        values = {name: pair[1] for name, pair in found.items() if pair}
+        return {k: json_number(Fraction(v)) for k, v in values.items()} if len(values) == len(found) else None
+
+
+def _tails(symbol: str) -> tuple[str, ...]:
+    return SYMBOL_FIELDS.get(symbol, ())
