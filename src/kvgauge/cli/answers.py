@@ -1,0 +1,72 @@
+"""``size``, ``compare`` and ``explain``: ask the library, show what it says."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from kvgauge.cli.output import Settings, make_view, write, write_json, write_notes
+from kvgauge.cli.requests import reservation_notes, size_keywords
+from kvgauge.sizing import SizeResult, size
+
+if TYPE_CHECKING:
+    from kvgauge.render.view import View
+
+
+def _view(settings: Settings, values: dict[str, Any]) -> View:
+    return make_view(settings, units=values["units"] or "gib", color=values["color"] or "auto")
+
+
+def run_size(settings: Settings, values: dict[str, Any]) -> int:
+    """Answer ``size``; with ``--why`` as ``explain`` does."""
+    if values["why"]:
+        return run_explain(settings, values)
+    result = _size(values)
+    if settings.json:
+        write_json({**result.to_dict(), "notes": _notes(result, settings)})
+        return 0
+    from kvgauge.render.size import draw_size  # noqa: PLC0415 - JSON draws nothing
+
+    write(draw_size(result, _view(settings, values)))
+    write_notes(result.notes, settings.texts)
+    return 0
+
+
+def _size(values: dict[str, Any]) -> SizeResult:
+    result = size(values["model"], **size_keywords(values))
+    more = reservation_notes(values, result.request.workload.context_tokens)
+    return replace(result, notes=(*result.notes, *more)) if more else result
+
+
+def _notes(result: SizeResult, settings: Settings) -> list[dict[str, str]]:
+    return [{**note.to_dict(), "message": settings.texts.note(note)} for note in result.notes]
+
+
+def run_explain(settings: Settings, values: dict[str, Any]) -> int:
+    """Answer ``explain``."""
+    from kvgauge.derivation import explain  # noqa: PLC0415
+
+    explanation = explain(_size(values), lang=settings.lang)
+    if settings.json:
+        write_json(explanation.to_dict())
+        return 0
+    from kvgauge.render.explain import draw_explanation  # noqa: PLC0415
+
+    write(draw_explanation(explanation, _view(settings, values)))
+    return 0
+
+
+def run_compare(settings: Settings, values: dict[str, Any]) -> int:
+    """Answer ``compare``: a bad model is a row of its own, and makes the exit code 1."""
+    from kvgauge.comparison import compare  # noqa: PLC0415
+
+    comparison = compare(values["models"], **size_keywords(values))
+    payload = comparison.to_dict()
+    if settings.json:
+        write_json(payload)
+    else:
+        from kvgauge.render.compare import draw_comparison  # noqa: PLC0415
+
+        write(draw_comparison(payload, _view(settings, values)))
+    failed = [row for row in payload["rows"] if "error" in row]
+    return 1 if failed else 0

@@ -1,0 +1,107 @@
+"""Put a command line in order before it is parsed.
+
+Options may stand before the verb, ``kvgauge MODEL`` means ``size``, ``--mtp`` may stand bare; and whether
+JSON is wanted, and in which language to speak, must be known even when the line can't be parsed.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from kvgauge.cli.options import VALUE_FLAGS
+from kvgauge.errors import FeatureUnsupportedError
+
+if TYPE_CHECKING:
+    from kvgauge.render.messages import Lang
+
+VERBS = ("size", "compare", "explain", "models", "engines", "doctor")
+LATER_VERBS = ("fit", "plan", "verify", "accuracy", "gpus", "learn", "serve")
+
+_TRUE = frozenset({"1", "true", "t", "yes", "y", "on"})
+_GROUP_FLAGS = frozenset({"--help", "-h", "--version"})
+
+
+@dataclass(frozen=True, slots=True)
+class Positional:
+    """A word of the command line that is no option; ``position`` is its place."""
+
+    position: int
+    text: str
+
+
+def _positionals(argv: Sequence[str]) -> Iterator[Positional]:
+    skip = False
+    for position, word in enumerate(argv):
+        if skip:
+            skip = False
+        elif word == "--":
+            yield from (Positional(i, argv[i]) for i in range(position + 1, len(argv)))
+            return
+        elif word in VALUE_FLAGS:
+            skip = True
+        elif word == "-" or not word.startswith("-"):
+            yield Positional(position, word)
+
+
+def _with_bare_mtp(argv: Sequence[str]) -> list[str]:
+    result = list(argv)
+    for position, word in enumerate(argv):
+        if word == "--":
+            break
+        following = argv[position + 1] if position + 1 < len(argv) else ""
+        if word == "--mtp" and not following.lstrip("-").isdecimal():
+            result[position] = "--mtp=1"
+    return result
+
+
+def in_order(argv: Sequence[str]) -> list[str]:
+    """Return the arguments with the verb first, ``size`` where there is none.
+
+    Raises:
+        FeatureUnsupportedError: the verb belongs to a later release.
+
+    >>> in_order(["--json", "compare", "a", "b"]), in_order(["--context", "32k", "a"])
+    (['compare', '--json', 'a', 'b'], ['size', '--context', '32k', 'a'])
+    """
+    args = _with_bare_mtp(argv)
+    first = next(_positionals(args), None)
+    if first is None:
+        return args if not args or _GROUP_FLAGS & set(args) else ["size", *args]
+    if first.text in VERBS and "--" not in args[: first.position]:
+        return [first.text, *args[: first.position], *args[first.position + 1 :]]
+    if first.text in LATER_VERBS:
+        raise FeatureUnsupportedError(
+            f"'{first.text}' is not part of this release",
+            hint=f"this release has {', '.join(VERBS)}; a file of that name is ./{first.text}",
+            field=first.text,
+        )
+    return ["size", *args]
+
+
+def wants_json(argv: Sequence[str], environ: Mapping[str, str] = os.environ) -> bool:
+    """Whether JSON was asked for, on the line or in the environment."""
+    return "--json" in argv or environ.get("KVGAUGE_JSON", "").strip().lower() in _TRUE
+
+
+def chosen_lang(argv: Sequence[str], environ: Mapping[str, str] = os.environ) -> Lang:
+    """Return the language: ``--lang``, ``KVGAUGE_LANG``, else the locale, else English."""
+    asked = ""
+    for position, word in enumerate(argv):
+        if word.startswith("--lang="):
+            asked = word.removeprefix("--lang=")
+        elif word == "--lang" and position + 1 < len(argv):
+            asked = argv[position + 1]
+    keys = ("KVGAUGE_LANG", "LC_ALL", "LC_MESSAGES", "LANG")
+    name = asked or next((environ[key] for key in keys if environ.get(key)), "") or _system_locale()
+    return "zh" if name.lower().startswith(("zh", "chinese")) else "en"
+
+
+def _system_locale() -> str:
+    if os.name != "nt":
+        return ""
+    import locale  # noqa: PLC0415 - Windows alone keeps the locale outside the environment
+
+    return locale.getlocale()[0] or ""

@@ -1,0 +1,100 @@
+"""The options of every command, as a table.
+
+``LOAD`` options are shared by size, compare and explain; ``OUTPUT`` options by all commands. ``LATER`` are
+options of commands that this release does not have: they are known, and refused with one clear error.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Kind = Literal["text", "count", "flag", "list"]
+
+
+@dataclass(frozen=True, slots=True)
+class OptionRow:
+    """One option.
+
+    Args:
+        name: the keyword that commands receive it under.
+        flags: its spellings, our own first.
+        section: the part of the help it is shown in.
+        choices: the words it takes; empty for any.
+    """
+
+    name: str
+    flags: tuple[str, ...]
+    section: str
+    kind: Kind = "text"
+    metavar: str = "TEXT"
+    choices: tuple[str, ...] = ()
+
+    @property
+    def takes_value(self) -> bool:
+        """Whether the option is followed by a value."""
+        return self.kind != "flag"
+
+    @property
+    def envvar(self) -> str:
+        """The environment variable that sets it."""
+        return "KVGAUGE_" + self.flags[0].lstrip("-").replace("-", "_").upper()
+
+
+LOAD = (
+    OptionRow("context", ("--context",), "load", metavar="TOKENS"),
+    OptionRow(
+        "max_model_len", ("--max-model-len", "--context-length", "--ctx-size", "-c"), "load", metavar="TOKENS"
+    ),
+    OptionRow(
+        "sequences",
+        ("--sequences", "--batch-size", "--concurrency", "--parallel", "-np"),
+        "load",
+        "count",
+        "N",
+    ),
+    OptionRow("encoder_tokens", ("--encoder-tokens",), "load", metavar="TOKENS"),
+    OptionRow("image_tokens", ("--image-tokens",), "load", metavar="TOKENS"),
+    OptionRow("shared_prefix", ("--shared-prefix",), "load", metavar="TOKENS"),
+    OptionRow("mtp", ("--mtp",), "load", "count", "[N]"),
+    OptionRow("kv_dtype", ("--kv-dtype", "--kv-cache-dtype"), "dtypes", metavar="DTYPE"),
+    OptionRow("k_dtype", ("--k-dtype", "--cache-type-k", "-ctk"), "dtypes", metavar="DTYPE"),
+    OptionRow("v_dtype", ("--v-dtype", "--cache-type-v", "-ctv"), "dtypes", metavar="DTYPE"),
+    OptionRow("state_dtype", ("--state-dtype", "--mamba-ssm-cache-dtype"), "dtypes", metavar="DTYPE"),
+    OptionRow("index_dtype", ("--index-dtype",), "dtypes", metavar="DTYPE"),
+    OptionRow("tp", ("--tp", "--tensor-parallel-size", "--tp-size", "-tp"), "parallel", "count", "N"),
+    OptionRow("pp", ("--pp", "--pipeline-parallel-size", "--pp-size", "-pp"), "parallel", "count", "N"),
+    OptionRow("dp", ("--dp", "--data-parallel-size", "--dp-size", "-dp"), "parallel", "count", "N"),
+    OptionRow("ep", ("--ep", "--expert-parallel-size", "--ep-size"), "parallel", "count", "N"),
+    OptionRow("dcp", ("--dcp", "--decode-context-parallel-size", "-dcp"), "parallel", "count", "N"),
+    OptionRow("engine", ("--engine",), "engine", metavar="NAME[@VERSION]"),
+    OptionRow("engine_args", ("--engine-args",), "engine"),
+    OptionRow("override", ("--override",), "engine", "list", "KEY=VALUE"),
+    OptionRow("no_weights", ("--no-weights",), "engine", "flag"),
+)
+
+WHY = OptionRow("why", ("--why",), "output", "flag")
+
+OUTPUT = (
+    OptionRow("json", ("--json",), "output", "flag"),
+    OptionRow("lang", ("--lang",), "output", choices=("en", "zh")),
+    OptionRow("units", ("--units",), "output", choices=("gib", "gb", "bytes")),
+    OptionRow("offline", ("--offline",), "output", "flag"),
+    OptionRow("color", ("--color",), "output", choices=("auto", "always", "never")),
+)
+
+_LATER_VALUES = (
+    "--gpu", "--gpu-file", "--memory", "--kv-memory", "--utilization", "--reserve", "--weights", "--command",
+    "--revision", "--emit", "--price-file",
+)  # fmt: skip
+
+LATER = (
+    *(OptionRow(flag.lstrip("-").replace("-", "_"), (flag,), "later") for flag in _LATER_VALUES),
+    OptionRow("check", ("--check",), "later", "flag"),
+    OptionRow("refresh", ("--refresh",), "later", "flag"),
+)
+
+ALL = (*LOAD, WHY, *OUTPUT, *LATER)
+
+#: Every spelling that is followed by a value.
+VALUE_FLAGS = frozenset(flag for row in ALL if row.takes_value for flag in row.flags)

@@ -1,0 +1,147 @@
+"""Write answers, notes and errors: data to stdout, notes to stderr, whatever the terminal can show."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, TextIO
+
+from kvgauge.errors import KvgaugeError
+from kvgauge.render.clean import clean
+from kvgauge.render.messages import Lang, NoteLike, Texts
+
+if TYPE_CHECKING:
+    from kvgauge.render.view import View
+    from kvgauge.units import Units
+
+#: Stand-ins, of the same width, for characters that a terminal's encoding may lack.
+_STAND_INS = str.maketrans(
+    {"×": "x", "█": "#", "▓": "=", "▒": "+", "░": ".", "─": "-", "–": "-", "’": "'", "·": "-", "≤": "<"}
+)
+
+
+class OutputFailedError(KvgaugeError):
+    """The answer could not be written."""
+
+    code = "output_failed"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to speak, known before the command line is parsed."""
+
+    json: bool
+    lang: Lang
+
+    @cached_property
+    def texts(self) -> Texts:
+        """The texts of the chosen language."""
+        return Texts(self.lang)
+
+
+def write(text: str) -> None:
+    """Write to stdout, with stand-ins for what its encoding lacks; a closed pipe ends the program quietly.
+
+    Raises:
+        OutputFailedError: the disk is full, or the like.
+    """
+    stream = sys.stdout
+    if stream is None:
+        return
+    try:
+        stream.write(_encodable(text, stream))
+        stream.flush()
+    except BrokenPipeError:
+        _silence_stdout()
+        raise SystemExit(0) from None
+    except OSError as error:
+        _silence_stdout()
+        raise OutputFailedError(error.strerror or str(error)) from None
+
+
+def write_note(line: str) -> None:
+    """Write a line to stderr; nobody listening is no error."""
+    stream = sys.stderr
+    if stream is None:
+        return
+    try:
+        stream.write(_encodable(line, stream) + "\n")
+        stream.flush()
+    except OSError:
+        return
+
+
+def write_json(payload: Mapping[str, object]) -> None:
+    """Write one JSON object."""
+    text = json.dumps(payload, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
+    if not text.isascii() and not can_show(text, sys.stdout):
+        text = json.dumps(payload, ensure_ascii=True, indent=2, allow_nan=False) + "\n"
+    write(text)
+
+
+def write_notes(notes: tuple[NoteLike, ...], texts: Texts) -> None:
+    """Write notes for people to stderr, one line each."""
+    for note in notes:
+        level = getattr(note, "level", "info")
+        label = texts("note_warning" if level == "warning" else "note")
+        write_note(f"{label}: {clean(texts.note(note))}")
+
+
+def write_error(error: KvgaugeError, settings: Settings) -> None:
+    """Write an error: one object on stdout with ``--json``, else a line and a hint on stderr."""
+    if settings.json:
+        write_json(error.to_dict())
+        return
+    texts = settings.texts
+    message = clean(error.message)
+    if error.code == OutputFailedError.code:
+        message = texts("output_error", reason=message)
+    write_note(texts("error_line", program=texts("program"), message=message))
+    if error.hint:
+        write_note(texts("hint", hint=clean(error.hint)))
+
+
+def make_view(settings: Settings, *, units: Units, color: str) -> View:
+    """Return how to draw on this terminal."""
+    import shutil  # noqa: PLC0415 - drawing only
+
+    from kvgauge.render.view import View  # noqa: PLC0415
+
+    width = shutil.get_terminal_size((80, 24)).columns
+    return View(settings.texts, units, max(24, min(width, 100)), color=_use_color(color))
+
+
+def _use_color(color: str) -> bool:
+    if color != "auto":
+        return color == "always"
+    is_terminal = sys.stdout is not None and sys.stdout.isatty()
+    return is_terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def can_show(text: str, stream: TextIO | None) -> bool:
+    """Whether a stream's encoding has all characters of a text."""
+    try:
+        text.encode(getattr(stream, "encoding", None) or "utf-8")
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True
+
+
+def _encodable(text: str, stream: TextIO) -> str:
+    if text.isascii() or can_show(text, stream):
+        return text
+    encoding = stream.encoding or "utf-8"
+    kept = (c if can_show(c, stream) else c.translate(_STAND_INS) for c in text)
+    return "".join(kept).encode(encoding, "replace").decode(encoding)
+
+
+def _silence_stdout() -> None:
+    """Send what is still buffered nowhere, so that the interpreter does not complain at exit."""
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (OSError, ValueError):
+        return

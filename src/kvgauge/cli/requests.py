@@ -1,0 +1,81 @@
+"""Turn option values into the library's keywords."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from kvgauge.architecture import Note
+from kvgauge.errors import InvalidRequestError
+from kvgauge.units import parse_tokens
+
+_PASSED_ON = (
+    "sequences", "encoder_tokens", "image_tokens", "shared_prefix", "kv_dtype", "k_dtype", "v_dtype",
+    "state_dtype", "index_dtype", "mtp", "tp", "pp", "dp", "ep", "dcp", "engine", "engine_args",
+)  # fmt: skip
+
+#: What may stand as a value of ``--override`` without quotes: bfloat16, Qwen3ForCausalLM, a/b.
+_BARE_WORD = re.compile(r"[A-Za-z_][\w./-]*")
+
+
+def size_keywords(values: dict[str, Any]) -> dict[str, Any]:
+    """Return the keywords of ``kvgauge.size`` that the options ask for; what was not given is left out."""
+    keywords = {name: values[name] for name in _PASSED_ON if values.get(name) is not None}
+    context = values["context"] if values["context"] is not None else values["max_model_len"]
+    if context is not None:
+        keywords["context"] = context
+    overrides = parse_overrides(values["override"])
+    if overrides:
+        keywords["overrides"] = overrides
+    if values["offline"]:
+        keywords["offline"] = True
+    return keywords
+
+
+def reservation_notes(values: dict[str, Any], context_tokens: int) -> tuple[Note, ...]:
+    """Warn of a load beyond what the engine is told to reserve."""
+    reserve = values["max_model_len"]
+    if reserve is None or values["context"] is None or str(reserve).strip().lower() == "max":
+        return ()
+    reserved = parse_tokens(reserve, what="max-model-len")
+    if context_tokens <= reserved:
+        return ()
+    text = f"{context_tokens} tokens exceed the {reserved} that the engine is told to reserve"
+    shown = (("context", str(context_tokens)), ("reserved", str(reserved)))
+    return (Note("context_beyond_reservation", "warning", text, shown),)
+
+
+def parse_overrides(pairs: tuple[str, ...]) -> dict[str, object]:
+    """Read ``key=value`` pairs; values are JSON, or bare words.
+
+    Raises:
+        InvalidRequestError: a pair has no key, or its value is no JSON.
+
+    >>> parse_overrides(("num_hidden_layers=2", "torch_dtype=float16", "text_config.head_dim=64"))
+    {'num_hidden_layers': 2, 'torch_dtype': 'float16', 'text_config.head_dim': 64}
+    """
+    return dict(_parse_override(pair) for pair in pairs)
+
+
+def _parse_override(pair: str) -> tuple[str, object]:
+    key, equals, text = pair.partition("=")
+    key = key.strip()
+    if not equals or not key:
+        raise InvalidRequestError(
+            f"--override {pair!r} is not KEY=VALUE", hint="for example num_hidden_layers=24", field="override"
+        )
+    try:
+        return key, json.loads(text, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError):
+        if _BARE_WORD.fullmatch(text):
+            return key, text
+    raise InvalidRequestError(
+        f"--override {key}: {text[:80]!r} is not a JSON value",
+        hint='numbers, true, false, null, "text", [1, 2] or a bare word',
+        field="override",
+    )
+
+
+def _refuse_constant(word: str) -> object:
+    raise ValueError(word)

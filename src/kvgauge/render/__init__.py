@@ -1,0 +1,1 @@
+"""Render answers for people. Figures come from the answers, words from ``messages``."""

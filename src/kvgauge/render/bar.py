@@ -1,0 +1,42 @@
+"""One stacked bar: which kinds of cache the bytes are in. Told by pattern, not by colour alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+_PATTERNS = "█▓▒░"
+_STYLES = ("cyan", "green", "yellow", "magenta")
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One part of a bar."""
+
+    label: str
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A part with its cells."""
+
+    part: Part
+    pattern: str
+    style: str
+    cells: int
+
+
+def segments(parts: list[Part], cells: int) -> list[Segment]:
+    """Share the cells of a bar among its parts; a part that is there keeps one cell at least.
+
+    >>> [s.cells for s in segments([Part("a", 3), Part("b", 1)], 8)]
+    [6, 2]
+    """
+    total = sum(part.size_bytes for part in parts)
+    shares = [max(1, round(part.size_bytes * cells / total)) for part in parts]
+    largest = shares.index(max(shares))
+    shares[largest] = max(1, shares[largest] + cells - sum(shares))
+    return [
+        Segment(part, _PATTERNS[n % len(_PATTERNS)], _STYLES[n % len(_STYLES)], share)
+        for n, (part, share) in enumerate(zip(parts, shares, strict=True))
+    ]

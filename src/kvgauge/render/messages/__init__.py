@@ -1,0 +1,66 @@
+"""The words of the command line in each language: one module a language, the same keys in all.
+
+Keys, codes, enums, units and option names are never translated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from importlib import import_module
+from typing import Literal, Protocol, get_args
+
+Lang = Literal["en", "zh"]
+LANGUAGES: tuple[Lang, ...] = get_args(Lang)
+
+
+class NoteLike(Protocol):
+    """What a note has: a code, its English message, and the values of its placeholders."""
+
+    @property
+    def code(self) -> str: ...  # noqa: D102
+    @property
+    def message(self) -> str: ...  # noqa: D102
+    @property
+    def values(self) -> tuple[tuple[str, str], ...]: ...  # noqa: D102
+
+
+@dataclass(frozen=True)
+class Texts:
+    """The texts of one language; its module is imported at the first look-up.
+
+    >>> Texts("en")("load_one", tokens="4,096")
+    '1 sequence of 4,096 tokens'
+    """
+
+    lang: Lang
+
+    @cached_property
+    def _messages(self) -> Mapping[str, str]:
+        messages: Mapping[str, str] = import_module(f"kvgauge.render.messages.{self.lang}").MESSAGES
+        return messages
+
+    @cached_property
+    def _notes(self) -> Mapping[str, str]:
+        notes: Mapping[str, str] = import_module(f"kvgauge.render.messages.{self.lang}").NOTES
+        return notes
+
+    def __call__(self, key: str, **values: object) -> str:
+        """Return the text of a key with its placeholders filled."""
+        template = self._messages[key]
+        return template.format(**values) if values else template
+
+    def find(self, key: str, default: str) -> str:
+        """Return the text of a key, or ``default`` where there is none."""
+        return self._messages.get(key, default)
+
+    def note(self, note: NoteLike) -> str:
+        """Return a note in this language, else its English message."""
+        template = self._notes.get(note.code)
+        if template is None:
+            return note.message
+        try:
+            return template.format(**dict(note.values))
+        except (KeyError, IndexError, ValueError):
+            return note.message
