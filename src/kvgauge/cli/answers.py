@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from kvgauge.cli.output import Settings, make_view, write, write_json, write_notes
+from kvgauge.cli.output import Settings, make_view, write, write_error, write_json, write_notes
 from kvgauge.cli.requests import reservation_notes, size_keywords
 from kvgauge.sizing import SizeResult, size
 
 if TYPE_CHECKING:
+    from kvgauge.comparison import Comparison
     from kvgauge.render.view import View
 
 
@@ -61,12 +62,20 @@ def run_compare(settings: Settings, values: dict[str, Any]) -> int:
     from kvgauge.comparison import compare  # noqa: PLC0415
 
     comparison = compare(values["models"], **size_keywords(values))
-    payload = comparison.to_dict()
     if settings.json:
-        write_json(payload)
+        write_json(comparison.to_dict())
     else:
         from kvgauge.render.compare import draw_comparison  # noqa: PLC0415
 
-        write(draw_comparison(payload, _view(settings, values)))
-    failed = [row for row in payload["rows"] if "error" in row]
-    return 1 if failed else 0
+        write(draw_comparison(comparison, _view(settings, values)))
+        _write_row_notes(comparison, settings)
+    return 1 if comparison.errors else 0
+
+
+def _write_row_notes(comparison: Comparison, settings: Settings) -> None:
+    """Errors and notes of rows to stderr, each with its model's name."""
+    for row in comparison.rows:
+        if row.error is not None:
+            write_error(row.error, settings, about=row.name)
+        elif row.result is not None:
+            write_notes(row.result.notes, settings.texts, about=row.name)

@@ -69,11 +69,17 @@ def _usage_error(error: click.ClickException) -> KvgaugeError:
     if isinstance(error, click.MissingParameter):
         hint = "for example: kvgauge Qwen/Qwen3-8B --context 32k"
         return InvalidRequestError("MODEL is missing", hint=hint, field="MODEL")
-    field = getattr(getattr(error, "param", None), "name", None)
-    message = " ".join(error.format_message().split()).rstrip(".")
-    return InvalidRequestError(
-        message[:1].lower() + message[1:], hint="kvgauge --help lists the options", field=field
-    )
+    hint, param = "kvgauge --help lists the options", getattr(error, "param", None)
+    if isinstance(error, click.BadParameter) and param is not None:
+        return InvalidRequestError(
+            f"{param.opts[0]}: {_sentence(error.message)}", hint=hint, field=param.name
+        )
+    return InvalidRequestError(_sentence(error.format_message()), hint=hint)
+
+
+def _sentence(text: str) -> str:
+    joined = " ".join(text.split()).rstrip(".")
+    return joined[:1].lower() + joined[1:]
 
 
 def _as_known(error: Exception, settings: Settings) -> KvgaugeError:

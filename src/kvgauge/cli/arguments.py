@@ -69,7 +69,8 @@ def in_order(argv: Sequence[str]) -> list[str]:
     args = _with_bare_mtp(argv)
     first = next(_positionals(args), None)
     if first is None:
-        return args if not args or _GROUP_FLAGS & set(args) else ["size", *args]
+        about = [word for word in args if word in _GROUP_FLAGS]
+        return about[:1] if about or not args else ["size", *args]
     if first.text in VERBS and "--" not in args[: first.position]:
         return [first.text, *args[: first.position], *args[first.position + 1 :]]
     if first.text in LATER_VERBS:

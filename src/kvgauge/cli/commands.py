@@ -72,8 +72,9 @@ class Option(click.Option):
         if self.hidden:
             return None
         texts = settings_of(ctx).texts
-        spellings = ", ".join(self.opts) + ("" if self.is_flag else f" {self.make_metavar(ctx)}")
-        return spellings, texts.find(f"help.option.{self.name}", "")
+        spelling = self.opts[0] if self.is_flag else f"{self.opts[0]} {self.make_metavar(ctx)}"
+        text = texts(f"help.option.{self.name}")
+        return spelling, f"{text} [{', '.join(self.opts[1:])}]" if self.opts[1:] else text
 
 
 def _refuse_later(ctx: click.Context, param: click.Parameter, value: object) -> None:
@@ -94,12 +95,15 @@ def make_option(row: OptionRow) -> Option:
     if row.kind == "flag":
         settings["is_flag"] = True
     elif row.choices:
-        settings["type"] = click.Choice(row.choices, case_sensitive=False)
+        settings |= {
+            "type": click.Choice(row.choices, case_sensitive=False),
+            "metavar": "|".join(row.choices),
+        }
     else:
         settings |= {"metavar": row.metavar, "multiple": row.kind == "list"}
         settings["type"] = int if row.kind == "count" else str
     if row.name == "lang":
-        settings |= {"type": _Language(), "metavar": "en|zh"}
+        settings["type"] = _Language()
     option = Option([*row.flags, row.name], **settings)
     option.section = row.section
     return option

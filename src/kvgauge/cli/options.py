@@ -48,7 +48,7 @@ LOAD = (
     ),
     OptionRow(
         "sequences",
-        ("--sequences", "--batch-size", "--concurrency", "--parallel", "-np"),
+        ("--sequences", "--batch-size", "--concurrency"),
         "load",
         "count",
         "N",

@@ -60,7 +60,7 @@ def write(text: str) -> None:
         raise SystemExit(0) from None
     except OSError as error:
         _silence_stdout()
-        raise OutputFailedError(error.strerror or str(error)) from None
+        raise OutputFailedError(f"can't write the answer: {error.strerror or error}") from None
 
 
 def write_note(line: str) -> None:
@@ -83,24 +83,27 @@ def write_json(payload: Mapping[str, object]) -> None:
     write(text)
 
 
-def write_notes(notes: tuple[NoteLike, ...], texts: Texts) -> None:
+def write_notes(notes: tuple[NoteLike, ...], texts: Texts, *, about: str = "") -> None:
     """Write notes for people to stderr, one line each."""
+    subject = f"{clean(about)}: " if about else ""
     for note in notes:
         level = getattr(note, "level", "info")
         label = texts("note_warning" if level == "warning" else "note")
-        write_note(f"{label}: {clean(texts.note(note))}")
+        write_note(f"{label}: {subject}{clean(texts.note(note))}")
 
 
-def write_error(error: KvgaugeError, settings: Settings) -> None:
+def write_error(error: KvgaugeError, settings: Settings, *, about: str = "") -> None:
     """Write an error: one object on stdout with ``--json``, else a line and a hint on stderr."""
     if settings.json:
         write_json(error.to_dict())
         return
     texts = settings.texts
-    message = clean(error.message)
-    if error.code == OutputFailedError.code:
-        message = texts("output_error", reason=message)
-    write_note(texts("error_line", program=texts("program"), message=message))
+    title = texts.find(f"error.{error.code}", "")
+    write_note(
+        texts(
+            "error_line", program=clean(about) or texts("program"), title=title, message=clean(error.message)
+        )
+    )
     if error.hint:
         write_note(texts("hint", hint=clean(error.hint)))
 

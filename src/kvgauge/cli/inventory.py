@@ -1,0 +1,155 @@
+"""``models``, ``engines`` and ``doctor``: what this installation knows and how it is set up."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from collections.abc import Mapping
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kvgauge._version import __version__
+from kvgauge.cli.output import Settings, make_view, write, write_json, write_note
+from kvgauge.engines.index import ENGINES
+
+if TYPE_CHECKING:
+    from kvgauge.render.view import View
+
+#: Up to this many names, ``models`` shows the figures of each.
+MAX_DETAILED = 20
+
+_SHOWN_VARIABLES = (
+    "NO_COLOR", "COLUMNS", "TERM", "PYTHONIOENCODING", "PYTHONUTF8", "LC_ALL", "LC_MESSAGES", "LANG",
+)  # fmt: skip
+_HIDDEN_VARIABLES = (
+    "HF_TOKEN", "HF_ENDPOINT", "HF_HOME", "HF_HUB_OFFLINE", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY",
+    "SSL_CERT_FILE",
+)  # fmt: skip
+
+
+def _view(settings: Settings, values: dict[str, Any]) -> View:
+    return make_view(settings, units=values["units"] or "gib", color=values["color"] or "auto")
+
+
+def run_models(settings: Settings, values: dict[str, Any]) -> int:
+    """Answer ``models``."""
+    from kvgauge.sources.catalogue import model_names  # noqa: PLC0415
+
+    asked = values["filter"] or ""
+    names = [name for name in model_names() if asked.lower() in name.lower()]
+    if settings.json:
+        write_json({"schema": "kvgauge.models/1", "models": [describe_model(name) for name in names]})
+        return 0
+    if not names:
+        write_note(settings.texts("models_none", filter=asked))
+        return 0
+    from kvgauge.render.inventory import draw_models, draw_names  # noqa: PLC0415
+
+    view = _view(settings, values)
+    if asked and len(names) <= MAX_DETAILED:
+        write(draw_models([describe_model(name) for name in names], view))
+        return 0
+    write(draw_names(names, view))
+    write_note(settings.texts("models_count", count=len(names)))
+    write_note(settings.texts("models_hint"))
+    return 0
+
+
+def describe_model(name: str) -> dict[str, object]:
+    """Return the row of a model: what it is, and what one sequence of the default context keeps."""
+    from kvgauge.errors import KvgaugeError  # noqa: PLC0415
+    from kvgauge.sizing import size  # noqa: PLC0415
+    from kvgauge.units import json_number  # noqa: PLC0415
+
+    try:
+        result = size(name, offline=True)
+    except KvgaugeError as error:
+        return {"id": name, "error": {"code": error.code, "message": error.message}}
+    architecture, cache = result.model.architecture, result.cache
+    return {
+        "id": name,
+        "model_type": architecture.model_type,
+        "family": cache.family,
+        "num_layers": architecture.num_layers,
+        "context_limit_tokens": architecture.context_limit_tokens,
+        "context_tokens": result.request.workload.context_tokens,
+        "bytes_per_sequence": cache.bytes_per_sequence,
+        "fixed_bytes_per_sequence": cache.fixed_bytes_per_sequence,
+        "growth_bytes_per_token": json_number(cache.growth_bytes_per_token),
+        "source": result.model.raw.provenance,
+    }
+
+
+def run_engines(settings: Settings, values: dict[str, Any]) -> int:
+    """Answer ``engines``."""
+    rows = [
+        {
+            "name": engine.name,
+            "versions": list(engine.versions),
+            "newest_version": engine.versions[-1] if engine.versions else None,
+            "summary": engine.summary,
+            "source": engine.source,
+        }
+        for engine in ENGINES.values()
+    ]
+    if settings.json:
+        write_json({"schema": "kvgauge.engines/1", "engines": rows})
+        return 0
+    from kvgauge.render.inventory import draw_engines  # noqa: PLC0415
+
+    write(draw_engines(list(ENGINES.values()), _view(settings, values)))
+    return 0
+
+
+def run_doctor(settings: Settings, values: dict[str, Any]) -> int:
+    """Answer ``doctor``."""
+    facts = installation(settings)
+    if settings.json:
+        write_json(facts)
+        return 0
+    from kvgauge.render.inventory import draw_doctor  # noqa: PLC0415
+
+    write(draw_doctor(facts, _view(settings, values)))
+    return 0
+
+
+def installation(settings: Settings) -> dict[str, object]:
+    """Return the ``kvgauge.doctor/1`` object; values that may hold a secret are left out."""
+    import kvgauge  # noqa: PLC0415
+    from kvgauge.sources.catalogue import model_names  # noqa: PLC0415
+
+    return {
+        "schema": "kvgauge.doctor/1",
+        "version": __version__,
+        "python": f"{platform.python_implementation()} {platform.python_version()}",
+        "platform": platform.platform(),
+        "encoding": getattr(sys.stdout, "encoding", None) or "",
+        "lang": settings.lang,
+        "catalogue": {"names": len(model_names())},
+        "engines": list(ENGINES),
+        "dependencies": {name: _installed(name) for name in ("click", "rich", "huggingface_hub")},
+        "paths": {"package": str(Path(kvgauge.__file__).parent), "python": sys.executable},
+        "environment": environment(os.environ),
+    }
+
+
+def _installed(name: str) -> str | None:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def environment(environ: Mapping[str, str]) -> dict[str, str | None]:
+    """Return the variables that matter; ``set`` stands for values that may hold a secret, null for unset.
+
+    >>> environment({"HF_TOKEN": "hf_x", "KVGAUGE_LANG": "zh"})["HF_TOKEN"]
+    'set'
+    """
+    ours = sorted(name for name in environ if name.startswith("KVGAUGE_"))
+    found: dict[str, str | None] = {name: environ[name] for name in ours}
+    found |= {name: environ.get(name) for name in _SHOWN_VARIABLES}
+    either = {name: environ.get(name) or environ.get(name.lower()) for name in _HIDDEN_VARIABLES}
+    return found | {name: "set" if value else None for name, value in either.items()}
