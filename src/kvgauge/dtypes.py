@@ -105,6 +105,10 @@ _GGML_BLOCKS = {
     "i8": (1, 1), "i16": (1, 2), "i32": (1, 4), "i64": (1, 8), "f64": (1, 8),
 }  # fmt: skip
 
+# Quantised caches of Transformers (quanto, hqq): groups of 64 elements over whole rows, each with a 16-bit
+# scale and zero. Written as a quarter of a group, as rows need not hold whole ones: 16 x bits / 8 + 1 bytes.
+_GROUPED = {"int8_group64": (16, 17), "int4_group64": (16, 9), "int2_group64": (16, 5)}
+
 _BF16 = Packing(16)
 
 _PACKED: dict[str, tuple[Packing | None, dict[Role, Packing]]] = {
@@ -171,7 +175,7 @@ def _build_table() -> dict[str, Format]:
     table |= {name: Format(name, default, roles) for name, (default, roles) in _PACKED.items()}
     table |= {
         name: Format(name, None, {}, row_block=block, row_block_bytes=size)
-        for name, (block, size) in _GGML_BLOCKS.items()
+        for name, (block, size) in {**_GGML_BLOCKS, **_GROUPED}.items()
     }
     return table
 

@@ -329,4 +329,5 @@ def window_tokens(view: ConfigView, row: ModelTypeRow) -> int | None:
     found = view.find("sliding_window")
     if found is None or found[1] in (-1, 0, False):
         return None
+    view.find("sliding_window_size")  # looked up to be recorded: engines may read it otherwise
     return as_count(found[1], found[0], low=1, high=MAX_WINDOW)

@@ -33,6 +33,7 @@ class ModelTypeRow:
         head_dim_stated: published files state head_dim; hidden/heads is not the rule.
         switch_default: what a missing use_sliding_window means.
         window_unused: the model's code never reads sliding_window.
+        sliding_heads_multiple: KV heads of sliding layers over those of full ones where no field says.
         needs: fields without which a file of this type says too little, alternatives split by "|".
         implied: fields that the class fills in, whatever else the file holds.
         layers: layer words that live in model code; windows among them need a window in force.
@@ -51,6 +52,7 @@ class ModelTypeRow:
     switch_default: bool = True
     window_unused: bool = False
     needs: tuple[str, ...] = ()
+    sliding_heads_multiple: int = 1
     implied: Mapping[str, object] = field(default_factory=dict)
     layers: LayerCycle | None = None
     layer_word: str | None = None

@@ -181,6 +181,8 @@ def _kind_specific(view: ConfigView, word: str, name: str) -> int | None:
     }.get((word, name), ())
     if "per_layer_config" in view.values:
         return None  # re-saved by Transformers v5: the geometry of each kind was moved there
+    if isinstance(view.values.get("num_key_value_heads" if name == "heads" else "head_dim"), list):
+        return None  # one entry a layer says it already
     if word == "full" and name == "heads" and not view.flag("attention_k_eq_v", default=True):
         return None  # Gemma 4: heads of their own only where K and V are one projection
     for field in prefixed:
@@ -205,7 +207,7 @@ def attention_cache(
     view = _overlay(base, index)
     heads = _kind_specific(view, word, "heads")
     if heads is None:
-        heads = kv_heads(view, row, index, count)
+        heads = kv_heads(view, row, index, count) * (row.sliding_heads_multiple if word == "sliding" else 1)
     if heads == 0:
         return (LayerCache(index, LayerKind.NONE, Mechanism.NONE),)
     _check_heads(view, heads, index)
