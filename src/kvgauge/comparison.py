@@ -79,7 +79,7 @@ class Comparison:
         """Return the sized rows, smallest growing cache first."""
         return tuple(sorted((r for r in self.rows if r.rank is not None), key=lambda r: r.rank or 0))
 
-    def to_dict(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, Any]:
         """Return the ``kvgauge.compare/1`` object."""
         return {"schema": "kvgauge.compare/1", "rows": [row.to_dict() for row in self.rows]}
 

@@ -17,10 +17,10 @@ from kvgauge.layers import Mechanism
 from kvgauge.units import json_number
 
 _LAYER_PATTERNS = (
-    "block_configs", "layer_types", "layers_block_type", "hybrid_override_pattern", "block_types", "attn_type_list",
-    "full_attn_layers", "full_attention_interval", "attn_layer_period", "attn_layer_indices", "full_attn_idxs",
-    "hybrid_layer_pattern", "compress_ratios", "no_rope_layers", "no_rope_layer_interval", "sliding_window_pattern",
-    "layer_group_size", "mb_per_layer", "cross_attention_layers",
+    "block_configs", "layer_types", "layers_block_type", "hybrid_override_pattern", "block_types",
+    "attn_type_list", "full_attn_layers", "full_attention_interval", "attn_layer_period",
+    "attn_layer_indices", "full_attn_idxs", "hybrid_layer_pattern", "compress_ratios", "no_rope_layers",
+    "no_rope_layer_interval", "sliding_window_pattern", "layer_group_size", "mb_per_layer", "cross_attention_layers",
 )  # fmt: skip
 _LAYER_COUNTS = (
     "num_hidden_layers", "n_layer", "n_layers", "num_layers", "num_transformer_layers", "num_decoder_layers",
@@ -37,8 +37,8 @@ _HEAD_WIDTHS = (
     "n_embd", "d_model",
 )  # fmt: skip
 _KERNELS = (
-    "linear_conv_kernel_dim", "short_conv_kernel_size", "conv_kernel", "mamba_d_conv", "mamba_conv_kernel", "d_conv",
-    "conv_L_cache", "conv1d_width", "conv_size", "sconv_kernel_size", "conv_kernel_size",
+    "linear_conv_kernel_dim", "short_conv_kernel_size", "conv_kernel", "mamba_d_conv", "mamba_conv_kernel",
+    "d_conv", "conv_L_cache", "conv1d_width", "conv_size", "sconv_kernel_size", "conv_kernel_size",
 )  # fmt: skip
 _STATE_SIZES = ("ssm_state_size", "mamba_d_state", "state_size")
 
@@ -49,8 +49,8 @@ SYMBOL_FIELDS: Mapping[str, tuple[str, ...]] = {
     "D": _HEAD_WIDTHS,
     "D_k": _HEAD_WIDTHS,
     "D_v": ("swa_v_head_dim", "global_v_head_dim", "v_head_dim", *_HEAD_WIDTHS),
-    "W": ("sliding_window", "sliding_window_size", "attention_window_size", "window_size", "local_window_size",
-          "attention_chunk_size"),
+    "W": ("sliding_window", "sliding_window_size", "attention_window_size", "window_size",
+          "local_window_size", "attention_chunk_size"),
     "m": ("compress_ratios", "compress_rates", "index_kpool", "indexer_compress_ratio"),
     "r": ("kv_lora_rank",),
     "d_rope": ("qk_rope_head_dim",),

@@ -31,6 +31,7 @@ class Words:
             raise InvalidRequestError(
                 f"language {lang!r} is not known", hint=f"one of: {', '.join(LANGUAGES)}", field="lang"
             )
+        self.lang = lang
         self._document = _document(lang)
 
     def title(self, section: str, key: str, **values: object) -> str:
