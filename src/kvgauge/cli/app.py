@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 
 import click
 
 from kvgauge.cli.arguments import chosen_lang, in_order, wants_json
-from kvgauge.cli.output import Settings, can_show, write, write_error, write_note
+from kvgauge.cli.output import OutputFailedError, Settings, can_show, write, write_error, write_note
 from kvgauge.errors import InvalidRequestError, KvgaugeError
 
 EXIT_INTERRUPTED = 130
@@ -51,10 +52,9 @@ def _run(argv: Sequence[str], settings: Settings) -> int:
 
 
 def _fail(error: KvgaugeError, settings: Settings) -> int:
-    try:
-        write_error(error, settings)
-    except KvgaugeError as second:
-        write_note(f"kvgauge: {second.message}")
+    if isinstance(error, OutputFailedError):
+        settings = replace(settings, json=False)  # stdout is what failed
+    write_error(error, settings)
     return error.exit_code
 
 

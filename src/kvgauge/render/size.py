@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rich.padding import Padding
 from rich.text import Text
 
-from kvgauge.layers import LayerKind
+from kvgauge.layers import LayerKind, Role
 from kvgauge.render.bar import Part, segments
 from kvgauge.render.clean import clean
 from kvgauge.render.view import View, labelled, plain, table
@@ -195,6 +195,9 @@ def _reading(result: SizeResult, view: View) -> list[tuple[str, str]]:
     k, v = display_dtype(dtypes.k or auto), display_dtype(dtypes.v or auto)
     kv = k if k == v else texts("kv_value", k=k, v=v)
     rows = [] if result.cache.family == "recurrent" else [("kv", _defaulted("kv_dtype", kv, request, view))]
+    states = {s.dtype for g in result.cache.demand.groups for s in g.streams if s.role is Role.RECURRENT}
+    if states:
+        rows.append(("state", ", ".join(display_dtype(name) for name in sorted(states))))
     rows.append(("engine", _defaulted("engine", _engine(request), request, view)))
     if raw.overrides:
         rows.append(

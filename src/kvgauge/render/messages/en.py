@@ -60,6 +60,7 @@ MESSAGES: Mapping[str, str] = {
     "assumed_encoder": "encoder",
     "assumed_image": "images",
     "assumed_kv": "K and V",
+    "assumed_state": "state",
     "assumed_mtp": "MTP",
     "assumed_overrides": "overrides",
     "assumed_engine": "engine",

@@ -70,6 +70,7 @@ MESSAGES: Mapping[str, str] = {
     "assumed_encoder": "编码器",
     "assumed_image": "图像",
     "assumed_kv": "K 与 V",
+    "assumed_state": "循环状态",
     "assumed_mtp": "MTP",
     "assumed_overrides": "改动字段",
     "assumed_engine": "引擎",
