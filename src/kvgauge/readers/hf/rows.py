@@ -10,8 +10,9 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from importlib import resources
 from typing import cast
+
+from kvgauge.data import read_data
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,13 +63,9 @@ class ModelTypeRow:
     text: str | None = None
 
 
-def _data_text(name: str) -> str:
-    return resources.files("kvgauge.data").joinpath(name).read_text(encoding="utf-8")
-
-
 @lru_cache(maxsize=1)
 def _table() -> dict[str, object]:
-    table: dict[str, object] = json.loads(_data_text("model_types.json"))
+    table: dict[str, object] = json.loads(read_data("model_types.json"))
     return table
 
 
@@ -82,7 +79,7 @@ def _encoders() -> list[str]:
 
 @lru_cache(maxsize=1)
 def _defaults_text() -> str:
-    return "\n" + _data_text("class_defaults.jsonl")
+    return "\n" + read_data("class_defaults.jsonl")
 
 
 @lru_cache(maxsize=256)
