@@ -37,6 +37,7 @@ QUANT_FILE = "hf_quant_config.json"
 
 Json = Mapping[str, object]
 Row = dict[str, object]
+Aliases = dict[str, tuple[str, dict[str, object]]]
 
 _ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*", re.ASCII)
 
@@ -48,18 +49,19 @@ class CatalogueError(Exception):
 # -- rows -------------------------------------------------------------------------------------------
 
 
-def load_rows(data: Path = DATA) -> dict[str, Row]:
+def load_rows() -> dict[str, Row]:
     """Return the rows by id."""
-    lines = (data / "models.jsonl").read_text(encoding="utf-8").splitlines()
+    lines = (DATA / "models.jsonl").read_text(encoding="utf-8").splitlines()
     rows = [json.loads(line) for line in lines]
     return {str(row["id"]): row for row in rows}
 
 
-def save_rows(rows: Mapping[str, Row], data: Path = DATA) -> None:
+def save_rows(rows: Mapping[str, Row]) -> None:
     """Write the rows, sorted by id, one line each, and names.json in step."""
-    lines = [row_line(rows[name]) for name in sorted(rows, key=str.lower)]
-    (data / "models.jsonl").write_bytes("".join(lines).encode("ascii"))
-    save_names(data)
+    data = "".join(row_line(rows[name]) for name in sorted(rows, key=str.lower)).encode("ascii")
+    names = build_names(data, load_aliases())
+    (DATA / "models.jsonl").write_bytes(data)
+    (DATA / "names.json").write_bytes(names)
 
 
 def row_line(row: Row) -> str:
@@ -89,13 +91,14 @@ def make_row(name: str, source: str, date: str, config: Json, quantization: Json
 # -- names ------------------------------------------------------------------------------------------
 
 
-def load_aliases(path: Path = ALIASES) -> dict[str, tuple[str, dict[str, object]]]:
+def load_aliases() -> Aliases:
     """Return alias -> (id, patch) of the authored table.
 
     Raises:
         CatalogueError: a line is malformed or an alias stands twice.
     """
-    aliases: dict[str, tuple[str, dict[str, object]]] = {}
+    aliases: Aliases = {}
+    path = ALIASES
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         if not line or line.startswith("#"):
             continue
@@ -108,20 +111,32 @@ def load_aliases(path: Path = ALIASES) -> dict[str, tuple[str, dict[str, object]
     return aliases
 
 
-def build_names(data: Path = DATA, aliases: Path = ALIASES) -> bytes:
-    """Return names.json: where each row stands, and the aliases.
+def save_aliases(aliases: Aliases) -> None:
+    """Write the authored table, sorted, its head kept, and names.json in step."""
+    names = build_names((DATA / "models.jsonl").read_bytes(), aliases)
+    head = [line for line in ALIASES.read_text(encoding="utf-8").splitlines() if line.startswith("#")]
+    lines = [
+        "\t".join((name, target, *([json.dumps(patch)] if patch else [])))
+        for name, (target, patch) in sorted(aliases.items(), key=lambda item: item[0].lower())
+    ]
+    ALIASES.write_text("\n".join((*head, *lines)) + "\n", encoding="utf-8")
+    (DATA / "names.json").write_bytes(names)
+
+
+def build_names(rows: bytes, aliases: Aliases) -> bytes:
+    """Return names.json: where each row stands in models.jsonl, and the aliases.
 
     Raises:
         CatalogueError: an alias leads nowhere or hides a row.
     """
     models: dict[str, list[int]] = {}
     offset = 0
-    for line in (data / "models.jsonl").read_bytes().splitlines(keepends=True):
+    for line in rows.splitlines(keepends=True):
         models[json.loads(line)["id"]] = [offset, len(line)]
         offset += len(line)
     entries: dict[str, object] = {}
     folded = {name.lower() for name in models}
-    for alias, (target, patch) in sorted(load_aliases(aliases).items(), key=lambda item: item[0].lower()):
+    for alias, (target, patch) in sorted(aliases.items(), key=lambda item: item[0].lower()):
         if target not in models:
             raise CatalogueError(f"the alias {alias} leads to {target}, which is no row")
         if alias.lower() in folded:
@@ -132,27 +147,23 @@ def build_names(data: Path = DATA, aliases: Path = ALIASES) -> bytes:
     return text.encode("ascii") + b"\n"
 
 
-def save_names(data: Path = DATA, aliases: Path = ALIASES) -> None:
-    """Rebuild names.json."""
-    (data / "names.json").write_bytes(build_names(data, aliases))
-
-
 # -- check ------------------------------------------------------------------------------------------
 
 
-def problems(data: Path = DATA, aliases: Path = ALIASES) -> list[str]:
+def problems() -> list[str]:
     """Return what is wrong with the catalogue, one sentence each."""
     found: list[str] = []
-    rows = load_rows(data)
+    rows = load_rows()
     if list(rows) != sorted(rows, key=str.lower):
         found.append("models.jsonl is not sorted by id")
-    raw = (data / "models.jsonl").read_bytes()
+    raw = (DATA / "models.jsonl").read_bytes()
     if raw != "".join(row_line(row) for row in rows.values()).encode("ascii"):
         found.append("models.jsonl is not in the form that this tool writes")
     for name, row in rows.items():
         found.extend(_row_problems(name, row))
     try:
-        if build_names(data, aliases) != (data / "names.json").read_bytes():
+        aliases = load_aliases()
+        if build_names(raw, aliases) != (DATA / "names.json").read_bytes():
             found.append("names.json is out of step: run tools/catalogue.py names")
         found.extend(_alias_problems(rows, aliases))
     except CatalogueError as error:
@@ -173,9 +184,11 @@ def _row_problems(name: str, row: Row) -> list[str]:
     return []
 
 
-def _alias_problems(rows: Mapping[str, Row], aliases: Path) -> list[str]:
+def _alias_problems(rows: Mapping[str, Row], aliases: Aliases) -> list[str]:
     found: list[str] = []
-    for alias, (target, patch) in load_aliases(aliases).items():
+    for alias, (target, patch) in aliases.items():
+        if not patch:
+            continue  # it reads as its row does
         config, quantization = patched(rows[target], patch)
         try:
             read_config(config, quantization)
@@ -243,16 +256,19 @@ def remove(options: argparse.Namespace) -> None:
 
 def alias(options: argparse.Namespace) -> None:
     """Add or update an alias."""
+    if not _ID.fullmatch(options.alias):
+        raise CatalogueError(f"{options.alias!r} is not an id of the form org/name")
     table = load_aliases()
-    patch = parse_object(options.patch.encode(), "--patch") if options.patch else {}
-    table[options.alias] = (options.id, patch)
-    head = [line for line in ALIASES.read_text(encoding="utf-8").splitlines() if line.startswith("#")]
-    lines = [
-        "\t".join((name, target, *([json.dumps(change)] if change else [])))
-        for name, (target, change) in sorted(table.items(), key=lambda item: item[0].lower())
-    ]
-    ALIASES.write_text("\n".join((*head, *lines)) + "\n", encoding="utf-8")
-    save_names()
+    table[options.alias] = (
+        options.id,
+        parse_object(options.patch.encode(), "--patch") if options.patch else {},
+    )
+    save_aliases(table)
+
+
+def names(_: argparse.Namespace) -> None:
+    """Rebuild names.json from the rows and tools/aliases.tsv."""
+    save_rows(load_rows())
 
 
 def check(_: argparse.Namespace) -> None:
@@ -283,7 +299,7 @@ def parser() -> argparse.ArgumentParser:
     command.add_argument("id")
     command.add_argument("--patch", help="JSON object: config fields that differ; null removes a field")
     command.set_defaults(run=alias)
-    commands.add_parser("names", help="rebuild names.json").set_defaults(run=lambda _: save_names())
+    commands.add_parser("names", help="rebuild names.json").set_defaults(run=names)
     commands.add_parser("check", help="check rows, names and order").set_defaults(run=check)
     return top
 

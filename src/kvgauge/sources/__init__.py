@@ -6,6 +6,7 @@ catalogue. A hub and GGUF source join here; both yield a ``RawModel`` too.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -37,17 +38,30 @@ class RawModel:
     provenance: str = ""
 
 
-def load_raw(model: str | Path | Json, overrides: Json | None = None, *, offline: bool = False) -> RawModel:
+def load_raw(
+    model: str | Path | Json,
+    overrides: Json | None = None,
+    *,
+    offline: bool = False,
+    revision: str | None = None,
+) -> RawModel:
     """Find a model and return its config.
 
+    Args:
+        model: a path, ``-``, ``org/name``, ``org/name@revision``, a hub URL, or a parsed config.
+        overrides: config fields to change, by dotted name.
+        offline: stay away from the network (this release always does).
+        revision: a revision on the hub; ``@revision`` in the name says the same.
+
     Raises:
-        ModelNotFoundError: no source knows it. DamagedFileError: the file is not a config.
+        InvalidRequestError: nothing is named. ModelNotFoundError: no source knows it.
+        DamagedFileError: the file is not a config. FeatureUnsupportedError: a GGUF file.
     """
-    raw = _find(model, offline=offline)
+    raw = _find(model, revision)
     return apply_overrides(raw, overrides) if overrides else raw
 
 
-def _find(model: str | Path | Json, *, offline: bool) -> RawModel:
+def _find(model: str | Path | Json, revision: str | None) -> RawModel:
     if isinstance(model, Mapping):
         if "general.architecture" in model:
             raise FeatureUnsupportedError(
@@ -64,32 +78,77 @@ def _find(model: str | Path | Json, *, offline: bool) -> RawModel:
         from kvgauge.sources.local import read_path  # noqa: PLC0415
 
         return read_path(Path(model))
-    from kvgauge.sources.catalogue import find_model  # noqa: PLC0415
+    return _find_by_name(HubName.parse(str(model), revision))
 
-    found = find_model(str(model))
-    if found is not None:
+
+_DEFAULT_REVISIONS = frozenset({"main", "master"})
+_HUB_URL = re.compile(
+    r"(?:https?://[^/]+|hf\.co|huggingface\.co)/(?:models/)?(?P<id>[^/?#]+/[^/?#]+)"
+    r"(?:/(?:tree|blob|resolve|raw|commit)/(?P<revision>[^/?#]+))?(?:[/?#].*)?",
+    re.ASCII,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class HubName:
+    """What a name on the hub consists of: ``org/name@revision`` or ``org/name:file.gguf``, or a URL."""
+
+    id: str
+    revision: str | None = None
+    file: str | None = None
+
+    @classmethod
+    def parse(cls, text: str, revision: str | None = None) -> HubName:
+        """Take a name apart; the default branch counts as no revision.
+
+        >>> HubName.parse("https://huggingface.co/Qwen/Qwen3-8B/tree/main")
+        HubName(id='Qwen/Qwen3-8B', revision=None, file=None)
+        """
+        text = text.strip()
+        match = _HUB_URL.fullmatch(text)
+        if match:
+            text, revision = match["id"], match["revision"] or revision
+        elif "://" in text:
+            return cls(text, revision)
+        name, _, file = text.partition(":")
+        name, _, asked = name.partition("@")
+        revision = asked or revision
+        return cls(name.rstrip("/"), None if revision in _DEFAULT_REVISIONS else revision, file or None)
+
+
+def _find_by_name(name: HubName) -> RawModel:
+    from kvgauge.sources.catalogue import find_model, near_names  # noqa: PLC0415
+
+    found = find_model(name.id)
+    if found is not None and name.revision is None and name.file is None:
         return found
-    raise _not_found(str(model), offline=offline)
+    shown = name.id[:120]
+    if found is not None:
+        what = f"revision {name.revision[:60]}" if name.revision else f"the file {(name.file or '')[:60]}"
+        raise ModelNotFoundError(
+            f"{what} of {shown} is on the hub only, which this release does not reach",
+            hint=f"leave it out to use the shipped config of {found.id}, or give a config.json",
+            field="MODEL",
+        )
+    if shown.endswith((".json", ".gguf", ".safetensors")):
+        raise ModelNotFoundError(f"there is no file {shown}", hint="check the path", field="MODEL")
+    near = near_names(name.id)
+    hint = f"did you mean {' or '.join(near)}? " if near else ""
+    raise ModelNotFoundError(
+        f"{shown} is not in the shipped catalogue, and this release does not reach the hub",
+        hint=f"{hint}{'Else give' if near else 'give'} a config.json or a folder that holds one",
+        field="MODEL",
+    )
 
 
 def _is_path(model: str | Path) -> bool:
-    if isinstance(model, Path):
+    """Whether a file is meant: something stands there, or the name is written as a path."""
+    if isinstance(model, Path) or model.startswith(("/", "./", "../", "~")) or model in (".", ".."):
         return True
     try:
         return Path(model).exists()
     except (OSError, ValueError):
         return False
-
-
-def _not_found(model: str, *, offline: bool) -> ModelNotFoundError:
-    from kvgauge.sources.catalogue import near_names  # noqa: PLC0415
-
-    if model.endswith((".json", ".gguf")) or model.startswith((".", "/", "~")):
-        return ModelNotFoundError(f"there is no file {model}", hint="check the path", field="MODEL")
-    near = near_names(model)
-    where = "the shipped catalogue"
-    hint = f"did you mean {' or '.join(near)}?" if near else "give a config.json or a folder that holds one"
-    return ModelNotFoundError(f"{model} is not in {where}", hint=hint, field="MODEL")
 
 
 def apply_overrides(raw: RawModel, overrides: Json) -> RawModel:
@@ -105,7 +164,8 @@ def apply_overrides(raw: RawModel, overrides: Json) -> RawModel:
             raise InvalidRequestError(f"--override key {key!r} is not a dotted name", field="override")
         level = config
         for part in parts[:-1]:
-            inner = level.get(part, {})
+            inner = level.get(part)
+            inner = {} if inner is None else inner
             if not isinstance(inner, Mapping):
                 raise InvalidRequestError(f"--override {key}: {part} is not an object", field="override")
             copied = dict(inner)

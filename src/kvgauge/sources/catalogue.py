@@ -1,30 +1,26 @@
-"""The shipped catalogue: configs reduced to the fields that readers use, one JSON line a model.
+"""The shipped catalogue: configs reduced to the fields that sizes follow from, one JSON line a model.
 
-``data/models.jsonl`` holds the rows, ``data/names.json`` the byte range of each row and the aliases. Asking
-for one model parses one row.
+``data/models.jsonl`` holds the rows, ``data/names.json`` the byte range of each row and the aliases: another
+name of a row, with the config fields that differ where any do. Asking for one model parses one row.
 """
 
 from __future__ import annotations
 
-import difflib
 import json
-import re
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
-from importlib import resources
 from typing import cast
 
+from kvgauge.data import data_file, read_data
 from kvgauge.sources import Json, RawModel
 
 #: Key of an alias's patch that stands for the quantisation file beside the config.
 SIDE_FILE = "hf_quant_config"
 
-_HUB_URL = re.compile(r"https?://[^/]+/([^/]+/[^/?#]+).*")
-
 
 @lru_cache(maxsize=1)
 def _names() -> Mapping[str, Mapping[str, object]]:
-    text = resources.files("kvgauge.data").joinpath("names.json").read_text(encoding="utf-8")
+    text = read_data("names.json")
     names: Mapping[str, Mapping[str, object]] = json.loads(text)
     return names
 
@@ -36,81 +32,98 @@ def _folded() -> Mapping[str, str]:
 
 
 def model_names() -> tuple[str, ...]:
-    """Return every name in the catalogue, aliases included."""
-    names = _names()
-    return tuple(sorted((*names["models"], *names["aliases"]), key=str.lower))
+    """Return every name in the catalogue, aliases included.
+
+    >>> "Qwen/Qwen3-8B" in model_names()
+    True
+    """
+    return tuple(sorted(_folded().values(), key=str.lower))
 
 
 def find_model(name: str) -> RawModel | None:
-    """Return the row of a name or alias (any case, hub URLs too), or None."""
-    wanted = _plain_name(name)
-    if "@" in wanted or ":" in wanted:
-        return None
-    known = _folded().get(wanted.lower())
+    """Return the row of an ``org/name`` or an alias, in any case, or None.
+
+    >>> find_model("qwen/qwen3-8b").id
+    'Qwen/Qwen3-8B'
+    """
+    known = _folded().get(name.lower())
     if known is None:
         return None
     names = _names()
-    row_id, patch = _alias_target(names["aliases"].get(known, known))
+    row_id, patch = _target(names["aliases"].get(known, known))
     start, length = cast("tuple[int, int]", names["models"][row_id])
-    with resources.files("kvgauge.data").joinpath("models.jsonl").open("rb") as stream:
+    with data_file("models.jsonl").open("rb") as stream:
         stream.seek(start)
         row = json.loads(stream.read(length))
     return _raw(row, known, patch)
 
 
-def _alias_target(entry: object) -> tuple[str, Json]:
-    """An alias is the id of a row, or that and the config fields that differ."""
-    if isinstance(entry, Mapping):
-        return str(entry["id"]), cast(Json, entry.get("patch", {}))
-    return str(entry), {}
+def all_models() -> Iterator[tuple[RawModel, tuple[str, ...]]]:
+    """Yield every row with its aliases."""
+    by_row: dict[str, list[str]] = {}
+    for alias, entry in _names()["aliases"].items():
+        by_row.setdefault(_target(entry)[0], []).append(alias)
+    text = read_data("models.jsonl")
+    for line in text.splitlines():
+        row = json.loads(line)
+        yield _raw(row, row["id"], {}), tuple(sorted(by_row.get(row["id"], ()), key=str.lower))
 
 
 def patched(row: Json, patch: Json) -> tuple[Json, Json | None]:
-    """Return (config, quantisation file) of a row with an alias's patch applied; null removes a field."""
+    """Return (config, quantisation file) of a row with an alias's patch applied; null removes a field.
+
+    >>> patched({"config": {"a": 1, "b": 2}}, {"a": None, "b": 3})
+    ({'b': 3}, None)
+    """
     config = cast(Json, row["config"])
     quantization = cast("Json | None", row.get("quantization"))
     if not patch:
         return config, quantization
     changed = {key: value for key, value in patch.items() if key != SIDE_FILE}
-    gone = {key for key, value in changed.items() if value is None}
-    merged = {key: value for key, value in {**config, **changed}.items() if key not in gone}
+    merged = {key: value for key, value in {**config, **changed}.items() if changed.get(key, key) is not None}
     return merged, cast("Json | None", patch.get(SIDE_FILE, quantization))
+
+
+def near_names(name: str) -> list[str]:
+    """Return up to two names that a mistyped one may have meant, nearest first.
+
+    The same name under another organisation, or without one, comes before a misspelling.
+
+    >>> near_names("Qwen3-8B")
+    ['Qwen/Qwen3-8B']
+    """
+    from difflib import get_close_matches  # noqa: PLC0415 - only a mistyped name needs it
+
+    wanted = _plain(name)
+    plain = {_plain(known): known for known in reversed(model_names())}
+    if wanted in plain:
+        return [plain[wanted]]
+    tail = wanted.rpartition("/")[2]
+    same = [known for key, known in plain.items() if tail and key.rpartition("/")[2] == tail]
+    if same:
+        return sorted(same, key=lambda known: (known not in _names()["models"], known.lower()))[:2]
+    near = get_close_matches(wanted, plain, n=2, cutoff=0.85)
+    if not near and "/" not in wanted:
+        tails = {key.rpartition("/")[2]: key for key in plain}
+        near = [tails[match] for match in get_close_matches(wanted, tails, n=2, cutoff=0.85)]
+    return [plain[key] for key in near]
+
+
+def _plain(name: str) -> str:
+    """A name without what people write differently: case, blanks, hyphens and underscores."""
+    return name[:200].lower().replace("_", "-").replace(" ", "-")
+
+
+def _target(entry: object) -> tuple[str, Json]:
+    """Return (id of the row, patch) of an alias."""
+    if isinstance(entry, Mapping):
+        return str(entry["id"]), cast(Json, entry.get("patch", {}))
+    return str(entry), {}
 
 
 def _raw(row: Json, name: str, patch: Json) -> RawModel:
     config, quantization = patched(row, patch)
-    return RawModel(
-        name,
-        "catalogue",
-        config,
-        quantization=quantization,
-        provenance=f"{row['source']}, {row['date']}",
-    )
-
-
-def all_models() -> Iterator[tuple[RawModel, tuple[str, ...]]]:
-    """Yield every row with its aliases."""
-    names = _names()
-    by_row: dict[str, list[str]] = {}
-    for alias, row_id in names["aliases"].items():
-        by_row.setdefault(_alias_target(row_id)[0], []).append(alias)
-    text = resources.files("kvgauge.data").joinpath("models.jsonl").read_text(encoding="utf-8")
-    for line in text.splitlines():
-        row = json.loads(line)
-        yield _raw(row, row["id"], {}), tuple(sorted(by_row.get(row["id"], ())))
-
-
-def near_names(name: str) -> list[str]:
-    """Return up to two names that a mistyped one may have meant."""
-    wanted = _plain_name(name).lower()
-    folded = _folded()
-    near = difflib.get_close_matches(wanted, folded, n=2, cutoff=0.75)
-    if not near:
-        tail = wanted.rpartition("/")[2]
-        near = [key for key in folded if tail and key.rpartition("/")[2] == tail][:2]
-    return [folded[key] for key in near]
-
-
-def _plain_name(name: str) -> str:
-    match = _HUB_URL.fullmatch(name.strip())
-    return match[1] if match else name.strip()
+    provenance = f"{row['source']}, {row['date']}"
+    if name != row["id"]:
+        provenance = f"as {row['id']}: {provenance}"
+    return RawModel(name, "catalogue", config, quantization=quantization, provenance=provenance)
