@@ -54,6 +54,7 @@ def run_explain(settings: Settings, values: dict[str, Any]) -> int:
     from kvgauge.render.explain import draw_explanation  # noqa: PLC0415
 
     write(draw_explanation(explanation, _view(settings, values)))
+    write_notes(explanation.result.notes, settings.texts)
     return 0
 
 

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 from rich.padding import Padding
 
+from kvgauge.arithmetic import number_text, with_numbers
 from kvgauge.render.clean import clean
-from kvgauge.render.view import View, labelled, plain
+from kvgauge.render.view import View, plain, table
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -24,19 +25,34 @@ def draw_explanation(explanation: Explanation, view: View) -> str:
 
 
 def _step(number: int, step: Step, view: View) -> list[RenderableType]:
-    figure = "" if step.value_bytes is None else f"  {view.size(step.value_bytes)}"
-    parts: list[RenderableType] = [plain(f"{number}. {clean(step.title)}{figure}", "bold")]
-    lines = [clean(line) for line in step.text.splitlines()] if step.text else []
-    if step.formula and step.formula not in step.text:
-        lines.insert(0, clean(step.formula))
-    parts += [Padding(plain(line), (0, 0, 0, 3)) for line in lines]
-    if step.symbols:
-        values = [(clean(name), f"{value:,}") for name, value in step.symbols.items()]
-        parts.append(Padding(labelled(values), (0, 0, 0, 3)))
-    if step.config_path:
-        paths = step.config_path if isinstance(step.config_path, str) else ", ".join(step.config_path)
-        parts.append(Padding(plain(view.texts("explain_config", path=clean(paths)), "dim"), (0, 0, 0, 3)))
+    parts: list[RenderableType] = [
+        plain(f"{number}. {clean(step.title)}  {view.size(step.value_bytes)}", "bold")
+    ]
+    lines = [plain(clean(step.text))]
+    if len(step.symbols) > 1:
+        lines = [plain(step.formula), plain(f"= {step.with_numbers}"), *lines]
+    body: list[RenderableType] = [*lines, _symbols(step, view), *_definitions(step)]
     if step.source:
-        source = view.texts("explain_source", source=clean(step.source))
-        parts.append(Padding(plain(source, "dim"), (0, 0, 0, 3)))
-    return [*parts, ""]
+        body.append(plain(view.texts("explain_source", source=clean(step.source)), "dim"))
+    return [*parts, *(Padding(part, (0, 0, 0, 3)) for part in body), ""]
+
+
+def _symbols(step: Step, view: View) -> RenderableType:
+    """Each symbol with its value, what it means, and the config field it was read from."""
+    texts = view.texts
+    grid = table("", "", "", right=(1,))
+    grid.show_header = False
+    for name, value in step.symbols.items():
+        meaning = step.symbol_meanings.get(name, "")
+        path = step.symbol_paths.get(name)
+        origin = texts("explain_config", path=clean(path)) if path else ""
+        words = [word for word in (clean(meaning), origin) if word]
+        grid.add_row(clean(name), number_text(value), texts("explain_join").join(words))
+    return grid
+
+
+def _definitions(step: Step) -> list[RenderableType]:
+    """How computed symbols follow from others."""
+    return [
+        plain(f"{d.symbol} = {d.formula} = {with_numbers(d.formula, step.symbols)}") for d in step.definitions
+    ]

@@ -111,6 +111,7 @@ MESSAGES: Mapping[str, str] = {
     "compare_error": "error",
     # explain
     "explain_config": "from {path}",
+    "explain_join": ", ",
     "explain_source": "source: {source}",
     # models, engines, doctor
     "column_id": "Name",

@@ -121,6 +121,7 @@ MESSAGES: Mapping[str, str] = {
     "compare_error": "错误",
     # explain
     "explain_config": "取自 {path}",
+    "explain_join": "，",
     "explain_source": "来源：{source}",
     # models, engines, doctor
     "column_id": "名称",
