@@ -33,6 +33,9 @@ _PLAIN_COLUMNS = frozenset({Mechanism.RWKV, Mechanism.RG_LRU})
 #: Fields that count a window without the query; the class then makes its window one token longer.
 _WINDOW_BESIDE_QUERY = {"mimo_v2_flash": "sliding_window_size"}
 
+#: Windows that live in the attention mask alone: the class does not call them by the name that caches read.
+_WINDOW_IN_MASK = frozenset({"gpt_neo"})
+
 #: Tokens in 16 bits that a quantised cache gathers before it packs everything anew (residual_length).
 RESIDUAL_TOKENS = 128
 
@@ -126,6 +129,8 @@ def _dynamic_rows(counted: Counted, group: LayerGroup, storage: Storage) -> Coun
 def _window(tokens: int | None, architecture: ModelArchitecture) -> int | None:
     """Return the window of the model class for a window of the config."""
     name = _WINDOW_BESIDE_QUERY.get(architecture.model_type)
+    if architecture.model_type in _WINDOW_IN_MASK:
+        return None
     stated = name is not None and any(path.rsplit(".", 1)[-1] == name for path, _ in architecture.fields)
     return tokens + 1 if stated and tokens is not None else tokens
 

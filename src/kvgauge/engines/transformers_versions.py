@@ -17,7 +17,7 @@ _MAMBA = frozenset({Mechanism.MAMBA1, Mechanism.MAMBA2})
 #: RecurrentGemma keeps window and state in its modules; a plain forward hands no cache object back.
 _GRIFFIN = frozenset({"recurrent_gemma"})
 #: Before the common cache, these classes made their own cache in ``generate`` alone.
-_GENERATE_ONLY = frozenset({"bamba", "falcon_h1", "granitemoehybrid", "jamba"})
+_GENERATE_ONLY = frozenset({"bamba", "falcon_h1", "granitemoehybrid", "jamba", "zamba"})
 
 
 @dataclass(frozen=True, slots=True)

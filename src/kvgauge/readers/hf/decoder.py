@@ -96,7 +96,7 @@ class LayerBuilder:
             from kvgauge.readers.hf.mixers.latent import index_cache  # noqa: PLC0415
 
             return index_cache(self.view, index)
-        if self.view.has("sparse_attention_config"):
+        if self.view.has("sparse_attention_config") or self.view.has("index_block_size"):
             from kvgauge.readers.hf.mixers import block_index  # noqa: PLC0415
 
             if block_index.has_block_index(self.view):

@@ -27,6 +27,7 @@ _HEADS = (
     "num_heads",
     "num_attention_heads",
     "decoder_num_attention_heads",
+    "num_decoder_attention_heads",
     "n_heads",
 )
 _WIDTHS = ("d_model", "hidden_size")

@@ -229,6 +229,7 @@ PATTERN_FIELDS: tuple[tuple[str, Callable[[ConfigView, str, int | None], tuple[s
     ("hybrid_override_pattern", _hybrid_override),
     ("block_types", _words_cycled),
     ("_block_types", _words_cycled),
+    ("attention_layers", _words_list),
     ("attn_type_list", _binary("state", "full")),
     ("hybrid_layer_pattern", _binary("full", "sliding")),
     ("compress_ratios", _compress_ratios),

@@ -5,39 +5,37 @@ from __future__ import annotations
 from kvgauge.layers import LayerCache, LayerKind, Mechanism, Role, Shard, Stream
 from kvgauge.readers.hf.config import ConfigView
 
+_SPARSE_WORD = "minimax_m3_sparse"
+
 
 def has_block_index(view: ConfigView) -> bool:
     """Whether the config describes block-sparse attention that is switched on."""
     section = view.section("sparse_attention_config")
-    return (
-        section is not None
-        and section.has("sparse_index_dim")
-        and section.flag("use_sparse_attention", default=True)
-    )
+    if section is None:
+        return view.has("index_head_dim") and view.has("index_block_size")
+    return section.has("sparse_index_dim") and section.flag("use_sparse_attention", default=True)
 
 
 def block_index_cache(view: ConfigView, index: int) -> tuple[LayerCache, ...]:
     """Return the index keys of one layer, kept in bf16, or nothing on dense layers."""
     section = view.section("sparse_attention_config")
-    if section is None:
-        return ()
-    sparse = section.counts("sparse_attention_freq", high=1)
+    sparse = section.counts("sparse_attention_freq", high=1) if section is not None else None
     if sparse is None:
         types = view.items("layer_types")
-        sparse = tuple(int(t == "minimax_m3_sparse") for t in types) if types else None
+        sparse = tuple(int(t == _SPARSE_WORD) for t in types) if types else None
     if sparse is None:
-        raise section.missing("sparse_attention_freq", "says which layers are sparse")
+        raise (section or view).missing("sparse_attention_freq", "says which layers are sparse")
     if index < len(sparse) and not sparse[index]:
         return ()
-    stream = Stream(
-        Role.INDEX, 1, section.count("sparse_index_dim"), shard=Shard.REPLICATED, declared_dtype="bf16"
-    )
+    # The class spells the geometry of the published file out, one level up.
+    level, name = (section, "sparse_index_dim") if section is not None else (view, "index_head_dim")
+    keys = Stream(Role.INDEX, 1, level.count(name), shard=Shard.REPLICATED, declared_dtype="bf16")
     return (
         LayerCache(
             index,
             LayerKind.BLOCK_INDEX,
             Mechanism.BLOCK_INDEX,
-            (stream,),
-            sources=section.sources("sparse_index_dim", "sparse_attention_freq"),
+            (keys,),
+            sources=level.sources(name, "sparse_attention_freq", "layer_types"),
         ),
     )

@@ -50,7 +50,10 @@ def _head_widths(view: ConfigView, rope: int) -> tuple[int, int] | None:
 
 def has_indexer(view: ConfigView) -> bool:
     """Whether layers keep index keys of a sparse-attention indexer."""
-    return any(view.find(name) is not None for name in ("index_head_dim", "indexer_head_dim"))
+    if view.find("indexer_head_dim") is not None:
+        return True
+    # Beside plain K and V, index_head_dim alone is the word of block-sparse attention.
+    return view.find("index_head_dim") is not None and (is_latent(view) or view.has("indexer_compress_ratio"))
 
 
 def index_cache(view: ConfigView, index: int) -> tuple[LayerCache, ...]:
