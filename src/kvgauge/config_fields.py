@@ -14,13 +14,15 @@ from kvgauge.architecture import LayerGroup, ModelArchitecture
 from kvgauge.arithmetic import evaluate, symbol_names
 from kvgauge.formulas import Definition, GroupFormula, Number
 from kvgauge.layers import Mechanism
+from kvgauge.readers.hf.rows import class_defaults
 from kvgauge.units import json_number
 
 _LAYER_PATTERNS = (
     "block_configs", "layer_types", "layers_block_type", "hybrid_override_pattern", "block_types",
     "attn_type_list", "full_attn_layers", "full_attention_interval", "attn_layer_period",
     "attn_layer_indices", "full_attn_idxs", "hybrid_layer_pattern", "compress_ratios", "no_rope_layers",
-    "no_rope_layer_interval", "sliding_window_pattern", "layer_group_size", "mb_per_layer", "cross_attention_layers",
+    "no_rope_layer_interval", "sliding_window_pattern", "layer_group_size", "mb_per_layer",
+    "cross_attention_layers",
 )  # fmt: skip
 _LAYER_COUNTS = (
     "num_hidden_layers", "n_layer", "n_layers", "num_layers", "num_transformer_layers", "num_decoder_layers",
@@ -100,9 +102,16 @@ class ConfigFields:
     values: Mapping[str, object]
 
     @classmethod
-    def of(cls, architecture: ModelArchitecture) -> ConfigFields:
-        """Collect them from an architecture."""
-        return cls(dict(architecture.fields))
+    def of(cls, architecture: ModelArchitecture, config: Mapping[str, object]) -> ConfigFields:
+        """Collect what was read from a config, class defaults of fields that the file leaves out included."""
+        values = dict(architecture.fields)
+        defaults = class_defaults(architecture.model_type)
+        groups = (*architecture.groups, *architecture.mtp_groups)
+        for path in (path for group in groups for path in group.sources):
+            name = path.rpartition(".")[2]
+            if path not in values and not _holds(config, path) and defaults.get(name) is not None:
+                values[path] = defaults[name]
+        return cls(values)
 
     def of_group(self, group: LayerGroup) -> dict[str, object]:
         """Return path -> value for the fields behind a group's shape; nested objects by their members."""
@@ -151,6 +160,15 @@ class ConfigFields:
         found = {name: self.number(name, group) for name in symbol_names(text)}
         values = {name: pair[1] for name, pair in found.items() if pair}
         return {k: json_number(Fraction(v)) for k, v in values.items()} if len(values) == len(found) else None
+
+
+def _holds(config: Mapping[str, object], path: str) -> bool:
+    level: object = config
+    for part in path.split("."):
+        if not isinstance(level, Mapping) or part not in level:
+            return False
+        level = level[part]
+    return level is not None
 
 
 def _tails(symbol: str) -> tuple[str, ...]:

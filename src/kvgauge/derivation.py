@@ -134,7 +134,7 @@ def explain(
         model_or_result if isinstance(model_or_result, SizeResult) else size(model_or_result, **size_kwargs)
     )
     cache, design = result.cache, design_of(result)
-    fields = ConfigFields.of(result.model.architecture)
+    fields = ConfigFields.of(result.model.architecture, result.model.raw.config)
     steps = [
         _group_step(d, b, cache, fields, words)
         for d, b in zip(cache.demand.groups, cache.group_bytes, strict=True)
@@ -266,10 +266,11 @@ def _fixed_step(cache: CacheAnswer, words: Words) -> Step:
 def _growth_step(cache: CacheAnswer, words: Words) -> Step:
     """The slope; over a whole period where rows appear every few tokens, so that it is whole bytes."""
     tokens = cache.workload.context_tokens
+    growing = [term for term in cache.terms if term.slope_at(tokens)]
+    period = math.lcm(*(term.step_tokens for term in growing))
     slopes: dict[str, Fraction] = {}
-    for term in cache.terms:
+    for term in growing:
         slopes[term.group] = slopes.get(term.group, Fraction(0)) + term.slope_at(tokens)
-    period = math.lcm(*(s.denominator for s in slopes.values())) if slopes else 1
     return _sum_step(
         "growth",
         words,
