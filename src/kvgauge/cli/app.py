@@ -42,7 +42,7 @@ def execute(argv: Sequence[str]) -> int:
 
 def _run(argv: Sequence[str], settings: Settings) -> int:
     arguments = in_order(argv)
-    if not arguments:
+    if not arguments and "_KVGAUGE_COMPLETE" not in os.environ:
         write(settings.texts("examples") + "\n")
         return 0
     from kvgauge.cli.commands import Program  # noqa: PLC0415 - the bare command needs none of it

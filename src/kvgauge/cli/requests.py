@@ -68,7 +68,7 @@ def _parse_override(pair: str) -> tuple[str, object]:
     try:
         return key, json.loads(text, parse_constant=_refuse_constant)
     except (ValueError, RecursionError):
-        if _BARE_WORD.fullmatch(text):
+        if _BARE_WORD.fullmatch(text) and text not in ("NaN", "Infinity"):
             return key, text
     raise InvalidRequestError(
         f"--override {key}: {text[:80]!r} is not a JSON value",

@@ -13,6 +13,12 @@ NOTES: Mapping[str, str] = {
     "class_defaults": "文件省略了与其类默认值相同的字段：{fields}",
     "context_beyond_limit": "{context} 个 token 超过模型自身的上限 {limit}",
     "context_beyond_reservation": "{context} 个 token 超过引擎被要求预留的 {reserved} 个",
+    "kv_dtype_ignored": "检查点要求使用 {dtype} 的 KV 缓存，transformers 不读取这一项",
+    "latents_expanded": "每一步都会把一层的潜向量展开成所有头的 K 与 V：{bytes} 字节",
+    "no_cache_object": "{model_type} 的普通前向不返回缓存，故为 0 字节；generate() 会建立 {bytes} 字节",
+    "other_stacks": "只计入写文本的语言模型，不含旁边的 talker",
+    "prompt_alive": "在下一个 token 之前，滑动窗口层仍保留整个提示：多出 {bytes} 字节",
+    "state_outside_cache": "循环状态 {bytes} 字节不在缓存中（{where}），此处未计入",
     "data_parallel": "per_rank_bytes 是 {replicas} 个副本中最满的一个，含 {sequences} 条序列",
     "expert_parallel": "专家并行切分的是权重，不是缓存",
 }
