@@ -23,7 +23,8 @@ def read_layers(
     stated = layer_count(view)
     if stated is None:
         raise view.missing("num_hidden_layers", "says how deep a stack is")
-    count = stated if view.has("num_layers_per_stack") else stated * _passes(view)
+    rewritten = view.optional_count("num_layers_per_stack", high=MAX_LAYERS) is not None
+    count = stated if rewritten else stated * _passes(view)
     layers = [cache for i in range(count) for cache in attention_cache(view, row, i, count, "full", None)]
     return tuple(layers), (), count
 
