@@ -207,7 +207,8 @@ def test_quantised_residual(prompt, later):
     plain = later % 128
     packed = prompt + later - plain
     args = f"cache=quantized backend=quanto nbits=4 prompt={prompt}"
-    assert ask(PLAIN, prompt + later, args=args).cache.total_bytes == 4 * (64 * packed * 9 // 16 + 64 * plain * 2)
+    expected = 4 * (64 * packed * 9 // 16 + 64 * plain * 2)
+    assert ask(PLAIN, prompt + later, args=args).cache.total_bytes == expected
 
 
 # -- versions -------------------------------------------------------------------------------------
