@@ -407,6 +407,8 @@ def test_no_line_is_wider_than_the_terminal(kv, monkeypatch, width, lang):
         ("models", "qwen3-8b"),
         ("engines",),
         ("doctor",),
+        ("--help",),
+        ("compare", "--help"),
     ):
         lines = kv(*argv, "--lang", lang)[1].splitlines()
         assert max(map(cell_len, lines)) <= width, argv

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -67,10 +67,8 @@ class Option(click.Option):
 
     section = "output"
 
-    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
-        """Return the spellings and the help."""
-        if self.hidden:
-            return None
+    def described(self, ctx: click.Context) -> tuple[str, str]:
+        """Return its spelling, and its help with the other spellings."""
         texts = settings_of(ctx).texts
         spelling = self.opts[0] if self.is_flag else f"{self.opts[0]} {self.make_metavar(ctx)}"
         text = texts(f"help.option.{self.name}")
@@ -122,36 +120,51 @@ class _Language(_TextType):
         return "zh" if word.startswith("zh") else "en"
 
 
-class Command(click.Command):
-    """A command whose help is grouped and speaks the language of the run."""
-
-    def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the usage line."""
-        pieces = " ".join(self.collect_usage_pieces(ctx))
-        formatter.write_usage(ctx.command_path, pieces, prefix=settings_of(ctx).texts("help.usage"))
-
-    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write what the command answers."""
-        formatter.write_paragraph()
-        with formatter.indentation():
-            formatter.write_text(settings_of(ctx).texts(f"help.verb.{self.name}"))
-
-    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the options, section by section."""
-        texts = settings_of(ctx).texts
-        for section in _SECTIONS:
-            options = [p for p in self.params if isinstance(p, Option) and p.section == section]
-            records = [record for p in options if (record := p.get_help_record(ctx))]
-            if section == "output":
-                records.append(("-h, --help", texts("help.option.help")))
-            if records:
-                with formatter.section(texts(f"help.section.{section}")):
-                    formatter.write_dl(records, col_max=34)
+def _help_option() -> click.Option:
+    return click.Option(
+        ["--help", "-h"], is_flag=True, expose_value=False, is_eager=True, callback=_print_help
+    )
 
 
-def make_command(verb: str) -> Command:
+def _print_help(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    if not value or ctx.resilient_parsing:
+        return
+    from kvgauge.cli.output import make_view, write  # noqa: PLC0415
+    from kvgauge.render.help import HelpSection, draw_help  # noqa: PLC0415
+
+    settings = settings_of(ctx)
+    texts, name = settings.texts, ctx.command.name or ""
+    sections = [HelpSection(title, rows) for title, rows in _option_sections(ctx)]
+    if isinstance(ctx.command, Program):
+        verbs = [(f"{verb}{_ARGUMENTS.get(verb, '')}", texts(f"help.verb.{verb}")) for verb in VERBS]
+        sections.insert(0, HelpSection(texts("help.commands"), verbs))
+        usage, about = "kvgauge [COMMAND] MODEL [OPTIONS]", texts("help.about")
+    else:
+        usage, about = f"kvgauge {name}{_ARGUMENTS.get(name, '')} [OPTIONS]", texts(f"help.verb.{name}")
+    view = make_view(settings, units="gib", color="auto")
+    write(draw_help(texts("help.usage") + usage, about, sections, view))
+    ctx.exit(0)
+
+
+def _option_sections(ctx: click.Context) -> list[tuple[str, list[tuple[str, str]]]]:
+    """Return the options of a command, by section; the program shows those of ``size``."""
+    texts = settings_of(ctx).texts
+    params = make_command("size").params if isinstance(ctx.command, Program) else ctx.command.params
+    options = [p for p in params if isinstance(p, Option) and not p.hidden]
+    sections = []
+    for section in _SECTIONS:
+        rows = [option.described(ctx) for option in options if option.section == section]
+        if section == "output":
+            rows.append(("--help", f"{texts('help.option.help')} [-h]"))
+            if isinstance(ctx.command, Program):
+                rows.append(("--version", texts("help.option.version")))
+        sections.append((texts(f"help.section.{section}"), rows))
+    return sections
+
+
+def make_command(verb: str) -> click.Command:
     """Build the command of a verb."""
-    params: list[click.Parameter] = [make_option(row) for row in _VERB_OPTIONS[verb]]
+    params: list[click.Parameter] = [_help_option(), *(make_option(row) for row in _VERB_OPTIONS[verb])]
     if verb in ("size", "explain"):
         params.append(click.Argument(["model"], type=ModelName()))
     elif verb == "compare":
@@ -160,12 +173,7 @@ def make_command(verb: str) -> Command:
         )
     elif verb == "models":
         params.append(click.Argument(["filter"], required=False))
-    return Command(
-        verb,
-        params=params,
-        callback=_callback(verb),
-        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    )
+    return click.Command(verb, params=params, callback=_callback(verb), add_help_option=False)
 
 
 def _callback(verb: str) -> Callable[..., int]:
@@ -182,14 +190,11 @@ class Program(click.Group):
     """``kvgauge``: the commands, ``size`` where none is named."""
 
     def __init__(self) -> None:
-        super().__init__(
-            "kvgauge", context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+        super().__init__("kvgauge", add_help_option=False)
+        version = click.Option(
+            ["--version"], is_flag=True, expose_value=False, is_eager=True, callback=_print_version
         )
-        self.params = [
-            click.Option(
-                ["--version"], is_flag=True, expose_value=False, is_eager=True, callback=_print_version
-            )
-        ]
+        self.params = [_help_option(), version]
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the verbs."""
@@ -213,20 +218,6 @@ class Program(click.Group):
         verbs = [CompletionItem(verb) for verb in VERBS if verb.startswith(incomplete)]
         return [*verbs, *model_completions(incomplete)]
 
-    def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write what the program is for, and its commands."""
-        texts = settings_of(ctx).texts
-        formatter.write_usage("kvgauge", "[COMMAND] MODEL [OPTIONS]", prefix=texts("help.usage"))
-        formatter.write_paragraph()
-        with formatter.indentation():
-            formatter.write_text(texts("help.about"))
-        with formatter.section(texts("help.commands")):
-            formatter.write_dl(
-                [(f"{verb}{_ARGUMENTS.get(verb, '')}", texts(f"help.verb.{verb}")) for verb in VERBS]
-            )
-        size = make_command("size")
-        size.format_options(ctx, formatter)
-
 
 _ARGUMENTS = {"size": " MODEL", "compare": " MODEL...", "explain": " MODEL", "models": " [FILTER]"}
 
@@ -242,8 +233,3 @@ def _print_version(ctx: click.Context, param: click.Parameter, value: bool) -> N
     else:
         write(f"kvgauge {__version__}\n")
     ctx.exit(0)
-
-
-def option_names(verb: str) -> Sequence[str]:
-    """Return every visible option of a verb, for documentation and tests."""
-    return [flag for row in _VERB_OPTIONS[verb] if row not in LATER for flag in row.flags]

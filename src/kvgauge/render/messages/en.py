@@ -138,7 +138,6 @@ MESSAGES: Mapping[str, str] = {
     ),
     "help.usage": "Usage: ",
     "help.commands": "Commands",
-    "help.arguments": "[OPTIONS]",
     "help.option.help": "Show this and exit.",
     "help.option.version": "Show the version and exit.",
     "help.about": (

@@ -154,13 +154,12 @@ MESSAGES: Mapping[str, str] = {
     ),
     "help.usage": "用法：",
     "help.commands": "命令",
-    "help.arguments": "[OPTIONS]",
     "help.option.help": "显示本说明。",
     "help.option.version": "显示版本。",
     "help.about": (
         "语言模型的 KV 缓存与循环状态占用多少内存，精确到字节，并说明缘由。 "
-        "'kvgauge MODEL' 即 'kvgauge size MODEL'。 MODEL 是目录中的名称、config.json、 含有它的文件夹，"
-        "或用 - 表示标准输入。 每个选项都可用环境变量 KVGAUGE_NAME 设置。"
+        "'kvgauge MODEL' 即 'kvgauge size MODEL'。MODEL 是目录中的名称、config.json、含有它的文件夹，"
+        "或用 - 表示标准输入。每个选项都可用环境变量 KVGAUGE_NAME 设置。"
     ),
     "help.verb.size": "此负载需要多少字节的缓存与状态。",
     "help.verb.compare": "并列比较多个模型，并给出与第一个的倍数。",
