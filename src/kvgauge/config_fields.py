@@ -36,7 +36,7 @@ _KEY_VALUE_HEADS = (
 )  # fmt: skip
 _HEAD_WIDTHS = (
     "swa_head_dim", "global_head_dim", "head_dim", "kv_channels", "attention_head_dim", "d_kv", "hidden_size",
-    "n_embd", "d_model",
+    "n_embd", "d_model", "n_embed",
 )  # fmt: skip
 _KERNELS = (
     "linear_conv_kernel_dim", "short_conv_kernel_size", "conv_kernel", "mamba_d_conv", "mamba_conv_kernel",
@@ -127,6 +127,9 @@ class ConfigFields:
         pool = self.values if group is None or symbol == "L" else self.of_group(group) or self.values
         paths = [p for tail in _tails(symbol) for p in pool if p == tail or p.endswith("." + tail)]
         equal = [p for p in paths if pool[p] == value and not isinstance(pool[p], bool)]
+        if not paths:  # nested geometry that the group does not list
+            everywhere = (p for t in _tails(symbol) for p in self.values if p == t or p.endswith("." + t))
+            paths = [p for p in everywhere if self.values[p] == value and value is not None]
         return next(iter(equal or paths), None)
 
     def number(self, symbol: str, group: LayerGroup) -> tuple[str, Number] | None:

@@ -19,7 +19,7 @@ from kvgauge.config_fields import ConfigFields
 from kvgauge.design import Design
 from kvgauge.engines.base import GroupDemand
 from kvgauge.formulas import Definition, Number, group_formula
-from kvgauge.layers import Axis
+from kvgauge.layers import Axis, Role
 from kvgauge.reasons import why_sentence
 from kvgauge.sizing import ModelLike, SizeResult, size
 from kvgauge.texts import Words, formula_source
@@ -186,7 +186,7 @@ def _group_step(
 
 
 _OPTIONS = {"T": "--context", "B": "--sequences", "T_enc": "--encoder-tokens", "T_img": "--image-tokens"}
-_DTYPE_OPTIONS = {"b": "--kv-dtype", "b_k": "--k-dtype", "b_v": "--v-dtype"}
+_DTYPE_OPTIONS = {"b": "--kv-dtype", "b_k": "--k-dtype", "b_v": "--v-dtype", "b_S": "--state-dtype"}
 
 
 def _symbol_path(
@@ -195,12 +195,14 @@ def _symbol_path(
     """Return the config field or the option behind a symbol, or None where it is computed."""
     if name in _OPTIONS:
         return _OPTIONS[name]
-    stored = {s.dtype for s in demand.streams}
+    stored = {s.dtype for s in demand.streams if (s.role is Role.CONV) == (name == "b_C")}
     if name in ("b", "b_k", "b_v", "b_C") and stored == {cache.architecture.model_dtype}:
         tails = ("dtype", "torch_dtype")
         return next((p for p in fields.values if p.rpartition(".")[2] in tails), _DTYPE_OPTIONS.get(name))
-    if name in _DTYPE_OPTIONS:
+    if name in ("b", "b_k", "b_v"):
         return _DTYPE_OPTIONS[name]
+    if name == "b_S" and Role.COMPRESSOR not in {s.role for s in demand.streams}:
+        return fields.path_of(name, None, demand.group) or _DTYPE_OPTIONS[name]
     return fields.path_of(name, value, demand.group)
 
 
