@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import lru_cache
 from pathlib import Path
 
 from kvgauge.sources.catalogue import find_model
@@ -17,8 +18,13 @@ def golden_lines(name: str) -> list[dict]:
     return [json.loads(line) for line in (GOLDEN / name).read_text(encoding="utf-8").splitlines()]
 
 
-def config_of(model: str) -> dict:
-    """Return the catalogue's config of a model, as a copy that may be changed."""
+@lru_cache
+def _config_text(model: str) -> str:
     raw = find_model(model)
     assert raw is not None, f"{model} is not in the catalogue"
-    return json.loads(json.dumps(raw.config))
+    return json.dumps(raw.config)
+
+
+def config_of(model: str) -> dict:
+    """Return the catalogue's config of a model, as a copy that may be changed."""
+    return json.loads(_config_text(model))

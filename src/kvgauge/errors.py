@@ -8,6 +8,18 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+MAX_MESSAGE = 400
+
+
+def one_line(text: str, limit: int = MAX_MESSAGE) -> str:
+    r"""Return text that is safe to print: one line, printable, bounded. Input may come from a hostile file.
+
+    >>> one_line("a\x1b[31m\nb")
+    'a?[31m b'
+    """
+    clipped = text if len(text) <= limit else text[: limit - 3] + "..."
+    return "".join(c if c.isprintable() else " " if c in "\n\t\r" else "?" for c in clipped)
+
 
 class KvgaugeError(Exception):
     """Base of all errors raised on purpose.
@@ -22,10 +34,10 @@ class KvgaugeError(Exception):
     exit_code: ClassVar[int] = 1
 
     def __init__(self, message: str, *, hint: str = "", field: str | None = None) -> None:
-        super().__init__(message)
-        self.message = message
-        self.hint = hint
-        self.field = field
+        self.message = one_line(message)
+        self.hint = one_line(hint)
+        self.field = None if field is None else one_line(field, 200)
+        super().__init__(self.message)
 
     def to_dict(self) -> dict[str, object]:
         """Return the ``kvgauge.error/1`` object."""

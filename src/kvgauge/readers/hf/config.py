@@ -50,6 +50,7 @@ class ReadLog:
 
     used: dict[str, object] = field(default_factory=dict)
     defaulted: dict[str, object] = field(default_factory=dict)
+    checked: dict[tuple[int, int, int], tuple[int, ...]] = field(default_factory=dict)
 
 
 def is_int(value: object) -> TypeGuard[int]:
@@ -162,7 +163,7 @@ class ConfigView:
             raise InvalidFieldError(f"{found[0]} must be text, not {short(found[1])}", field=found[0])
         return found[1]
 
-    def items(self, name: str) -> tuple[object, ...] | None:
+    def items(self, name: str) -> Sequence[object] | None:
         """Return a list, or None. Lists of more than 10,000 entries are refused."""
         found = self.find(name)
         if found is None:
@@ -171,16 +172,24 @@ class ConfigView:
             raise InvalidFieldError(f"{found[0]} must be a list, not {short(found[1])}", field=found[0])
         if len(found[1]) > MAX_LAYERS:
             raise InvalidFieldError(f"{found[0]} has {len(found[1])} entries", field=found[0])
-        return tuple(found[1])
+        return found[1]
 
     def counts(self, name: str, *, low: int = 0, high: int = MAX_WIDTH) -> tuple[int, ...] | None:
-        """Return a list of whole numbers, or None."""
+        """Return a list of whole numbers, or None; each list is checked once, however many layers ask."""
         entries = self.items(name)
-        if entries is None:
-            return None
-        return tuple(
-            as_count(v, f"{self.path}{name}[{i}]", low=low, high=high) for i, v in enumerate(entries)
-        )
+        return None if entries is None else self.checked_counts(entries, self.path + name, low=low, high=high)
+
+    def checked_counts(
+        self, entries: Sequence[object], where: str, *, low: int = 0, high: int = MAX_WIDTH
+    ) -> tuple[int, ...]:
+        """Return a list as whole numbers, checked once."""
+        if len(entries) > MAX_LAYERS:
+            raise InvalidFieldError(f"{where} has {len(entries)} entries", field=where)
+        key = (id(entries), low, high)
+        if key not in self.log.checked:
+            counts = (as_count(v, f"{where}[{i}]", low=low, high=high) for i, v in enumerate(entries))
+            self.log.checked[key] = tuple(counts)
+        return self.log.checked[key]
 
     def section(self, name: str) -> ConfigView | None:
         """Return a nested object as a view of its own (no fallback to this level), or None."""

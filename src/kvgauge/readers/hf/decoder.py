@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from kvgauge.errors import FeatureUnsupportedError, InvalidFieldError
 from kvgauge.layers import LayerCache, LayerKind, Mechanism
@@ -11,6 +12,8 @@ from kvgauge.readers.hf.patterns import LayerPattern, read_pattern, window_token
 from kvgauge.readers.hf.rows import ModelTypeRow
 
 Layers = tuple[LayerCache, ...]
+
+_ATTENTION_WORDS = frozenset({"full", "sliding", "chunked", "cross"})
 
 
 def read_layers(view: ConfigView, row: ModelTypeRow) -> tuple[Layers, Layers, int]:
@@ -35,7 +38,7 @@ class LayerBuilder:
     """Builds the caches of one layer from its word; what the whole model shares is read once."""
 
     def __init__(self, view: ConfigView, row: ModelTypeRow, pattern: LayerPattern, count: int) -> None:
-        from kvgauge.readers.hf.mixers import compressed, latent  # noqa: PLC0415 - one reading imports what it needs
+        from kvgauge.readers.hf.mixers import attention, block_index, compressed, latent  # noqa: PLC0415
 
         self.view = view
         self.row = row
@@ -44,6 +47,9 @@ class LayerBuilder:
         self.compressed = compressed.is_compressed(pattern.words)
         self.latent = not self.compressed and latent.is_latent(view)
         self.indexed = latent.has_indexer(view) and not self.compressed
+        self.block_indexed = not self.indexed and block_index.has_block_index(view)
+        self.varies = attention.varies_by_layer(view)
+        self.alike: dict[str, Layers] = {}
         self.window = self._window()
 
     def _window(self) -> int | None:
@@ -67,6 +73,16 @@ class LayerBuilder:
         return tuple(caches)
 
     def _part(self, index: int, part: str) -> Layers:
+        """Return one part of a layer; parts of one word are alike unless the config varies by layer."""
+        if part not in self.alike:
+            built = self._build_part(index, part)
+            if part in _ATTENTION_WORDS and self.varies:
+                return (*built, *self._indexes(index, part))
+            self.alike[part] = built
+        own = tuple(replace(cache, index=index) for cache in self.alike[part])
+        return (*own, *self._indexes(index, part))
+
+    def _build_part(self, index: int, part: str) -> Layers:
         if part == "none":
             return (LayerCache(index, LayerKind.NONE, Mechanism.NONE),)
         if part == "state":
@@ -84,23 +100,20 @@ class LayerBuilder:
 
         window = attention.window_of(self.view, word, self.window)
         if self.latent and word in ("full", "sliding"):
-            caches = latent.latent_cache(self.view, index, window)
-        else:
-            caches = attention.attention_cache(self.view, self.row, index, self.count, word, window)
-        if word == "full":
-            caches = (*caches, *self._indexes(index))
-        return caches
+            return latent.latent_cache(self.view, index, window)
+        return attention.attention_cache(self.view, self.row, index, self.count, word, window)
 
-    def _indexes(self, index: int) -> Layers:
+    def _indexes(self, index: int, word: str) -> Layers:
+        if word != "full":
+            return ()
         if self.indexed:
             from kvgauge.readers.hf.mixers.latent import index_cache  # noqa: PLC0415
 
             return index_cache(self.view, index)
-        if self.view.has("sparse_attention_config") or self.view.has("index_block_size"):
-            from kvgauge.readers.hf.mixers import block_index  # noqa: PLC0415
+        if self.block_indexed:
+            from kvgauge.readers.hf.mixers.block_index import block_index_cache  # noqa: PLC0415
 
-            if block_index.has_block_index(self.view):
-                return block_index.block_index_cache(self.view, index)
+            return block_index_cache(self.view, index)
         return ()
 
     def build_mtp(self) -> Layers:

@@ -140,9 +140,10 @@ def _ratio_word(ratio: int) -> str:
 def _linear_attn_config(view: ConfigView, name: str, count: int | None) -> tuple[str, ...] | None:
     """1-based lists of Kimi-Linear and Kimi-K3."""
     section = cast(ConfigView, view.section(name))
-    state, full = section.counts("kda_layers"), section.counts("full_attn_layers")
-    if state is None or full is None or count is None:
+    listed = section.counts("kda_layers"), section.counts("full_attn_layers")
+    if listed[0] is None or listed[1] is None or count is None:
         return None
+    state, full = frozenset(listed[0]), frozenset(listed[1])
     words: list[str] = []
     for number in range(1, count + 1):
         if (number in state) == (number in full):
@@ -164,7 +165,8 @@ def _chosen(chosen: str, other: str) -> Callable[[ConfigView, str, int | None], 
                 raise InvalidFieldError(
                     f"{view.path}{name} names layer {index} of {count}", field=view.path + name
                 )
-        return tuple(chosen if i in set(indices) else other for i in range(count))
+        members = frozenset(indices)
+        return tuple(chosen if i in members else other for i in range(count))
 
     return read
 
@@ -219,7 +221,8 @@ def _attn_section(view: ConfigView, name: str, count: int | None) -> tuple[str, 
     if layers is None or count is None:
         return None
     word = "sliding" if section.has("sliding_window") else "full"
-    return tuple(word if i in layers else "state" for i in range(count))
+    members = frozenset(layers)
+    return tuple(word if i in members else "state" for i in range(count))
 
 
 PATTERN_FIELDS: tuple[tuple[str, Callable[[ConfigView, str, int | None], tuple[str, ...] | None]], ...] = (

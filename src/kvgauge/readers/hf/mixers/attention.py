@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from kvgauge.errors import InvalidFieldError
 from kvgauge.layers import Axis, Counted, LayerCache, LayerKind, Mechanism, Role, Stream
-from kvgauge.readers.hf.config import MAX_HEADS, MAX_LAYERS, MAX_WIDTH, MAX_WINDOW, ConfigView, as_count
+from kvgauge.readers.hf.config import MAX_HEADS, MAX_WIDTH, MAX_WINDOW, ConfigView, as_count
 from kvgauge.readers.hf.rows import ModelTypeRow, class_defaults
 
 _KIND = {
@@ -37,10 +37,14 @@ def query_heads(view: ConfigView, index: int | None = None) -> int | None:
         return None
     value = found[1]
     if isinstance(value, list | tuple):
-        heads = [as_count(v, found[0], low=0, high=MAX_HEADS) for v in value[:MAX_LAYERS]]
-        if index is not None and index < len(heads):
-            return heads[index]
-        return max(heads, default=None)
+        heads = view.checked_counts(value, found[0], high=MAX_HEADS)
+        if index is None:
+            return max(heads, default=None)
+        if index >= len(heads):
+            raise InvalidFieldError(
+                f"{found[0]} has {len(heads)} entries, layer {index} has none", field=found[0]
+            )
+        return heads[index]
     return as_count(value, found[0], low=1, high=MAX_HEADS)
 
 
@@ -159,6 +163,21 @@ def head_width(view: ConfigView, row: ModelTypeRow, index: int, count: int) -> i
 def _is_class_dump(view: ConfigView) -> bool:
     """Whether the file is a full dump of a config object: what it lacks, the class computes."""
     return "chunk_size_feed_forward" in view.values and "return_dict" in view.values
+
+
+def varies_by_layer(view: ConfigView) -> bool:
+    """Whether layers of one kind may differ: geometry in lists, blocks or per-layer overrides."""
+    if any(name in view.values for name in ("per_layer_config", "block_configs")):
+        return True
+    names = (
+        "num_attention_heads_per_layer",
+        "num_attention_heads",
+        "num_key_value_heads",
+        "head_dim",
+        *_KV_HEAD_NAMES,
+    )
+    found = (view.find(name) for name in names)
+    return any(entry is not None and isinstance(entry[1], list | tuple) for entry in found)
 
 
 def _overlay(view: ConfigView, index: int) -> ConfigView:

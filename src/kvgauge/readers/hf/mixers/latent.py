@@ -6,6 +6,8 @@ an indexer.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from kvgauge.errors import InvalidFieldError
 from kvgauge.layers import ONE_PER_SEQUENCE, Counted, LayerCache, LayerKind, Mechanism, Role, Shard, Stream
 from kvgauge.readers.hf.config import MAX_LAYERS, ConfigView, short
@@ -52,8 +54,8 @@ def has_indexer(view: ConfigView) -> bool:
     """Whether layers keep index keys of a sparse-attention indexer."""
     if view.find("indexer_head_dim") is not None:
         return True
-    # Beside plain K and V, index_head_dim alone is the word of block-sparse attention.
-    return view.find("index_head_dim") is not None and (is_latent(view) or view.has("indexer_compress_ratio"))
+    # Beside plain K and V, index_head_dim with a block size is the word of block-sparse attention.
+    return view.find("index_head_dim") is not None and (is_latent(view) or not view.has("index_block_size"))
 
 
 def index_cache(view: ConfigView, index: int) -> tuple[LayerCache, ...]:
@@ -116,7 +118,7 @@ def owns_indexer(view: ConfigView, index: int) -> bool:
     return max(index - offset + 1, 0) % frequency == 0
 
 
-def _listed(types: tuple[object, ...], where: str, index: int) -> bool:
+def _listed(types: Sequence[object], where: str, index: int) -> bool:
     # The entry of a multi-token-prediction layer may be missing; it keeps its own keys.
     word = types[index] if index < len(types) else "full"
     if word not in ("full", "shared"):
