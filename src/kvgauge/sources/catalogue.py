@@ -12,7 +12,6 @@ from functools import lru_cache
 from typing import cast
 
 from kvgauge.data import data_file, read_data
-from kvgauge.data import data_file, read_data
 from kvgauge.sources import Json, RawModel
 
 #: Key of an alias's patch that stands for the quantisation file beside the config.
