@@ -257,7 +257,7 @@ def _check_heads(view: ConfigView, heads: int, index: int) -> None:
     queries = query_heads(view, index)
     if queries is not None and (queries % heads or heads > queries):
         raise InvalidFieldError(
-            f"{heads} KV heads do not divide the {queries} query heads",
+            f"{heads} KV heads do not divide the {queries} query heads of num_attention_heads",
             hint="check num_attention_heads and num_key_value_heads",
             field=view.path + "num_key_value_heads",
         )
