@@ -44,6 +44,15 @@ ALIASES: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 
 
+#: Facts of the whole model that composite configs state outside the language model's own level.
+_OUTER_FACTS = frozenset(
+    {
+        "dtype", "torch_dtype", "max_position_embeddings", "num_nextn_predict_layers", "is_encoder_decoder",
+        "cross_attn_every_n_layers",
+    }
+)  # fmt: skip
+
+
 @dataclass
 class ReadLog:
     """What was read, for explanations: dotted path -> value. Local to one reading."""
@@ -65,7 +74,7 @@ class ConfigView:
     Args:
         values: the JSON object of this level.
         path: dotted prefix of this level, empty at the top.
-        outer: levels outside this one, nearest first; asked when this one is silent.
+        outer: levels outside this one, nearest first; asked for what holds for the whole model.
         class_defaults: what the model class uses for an omitted field; only consulted where the file
             is an abbreviated one (see ``readers.hf.defaults``).
     """
@@ -78,23 +87,26 @@ class ConfigView:
 
     # -- lookup ---------------------------------------------------------------------------------
 
-    def find(self, name: str, *, nested_only: bool = False) -> tuple[str, object] | None:
+    def find(self, name: str) -> tuple[str, object] | None:
         """Return (dotted path, value) of the first spelling that is present and not null.
 
         Raises:
             InvalidFieldError: two spellings at one level contradict each other.
         """
         spellings = ALIASES.get(name, (name,))
-        found = self._find_here(spellings)
-        if found is None and not nested_only:
-            for view in self.outer:
-                found = view._find_here(spellings)
-                if found is not None:
-                    break
+        found = None
+        for view in self._levels(name):
+            found = view._find_here(spellings)
+            if found is not None:
+                break
         if found is None:
             return self._find_default(spellings)
         self.log.used[found[0]] = found[1]
         return found
+
+    def _levels(self, name: str) -> tuple[ConfigView, ...]:
+        """Return the levels that may answer: shapes are this level's own, other parts have theirs outside."""
+        return (self, *self.outer) if name in _OUTER_FACTS else (self,)
 
     def _find_here(self, spellings: Sequence[str]) -> tuple[str, object] | None:
         present = [(s, self.values[s]) for s in spellings if self.values.get(s) is not None]
@@ -121,7 +133,7 @@ class ConfigView:
     def has(self, name: str) -> bool:
         """Whether any spelling of ``name`` is present and not null, here or outside."""
         spellings = ALIASES.get(name, (name,))
-        return any(view._find_here(spellings) is not None for view in (self, *self.outer))
+        return any(view._find_here(spellings) is not None for view in self._levels(name))
 
     def mentions(self, name: str) -> bool:
         """Whether this level holds the key at all, null included."""
@@ -216,7 +228,7 @@ class ConfigView:
         paths: list[str] = []
         for name in names:
             spellings = ALIASES.get(name, (name,))
-            for view in (self, *self.outer):
+            for view in self._levels(name):
                 found = view._find_here(spellings)
                 if found is not None:
                     paths.append(found[0])

@@ -49,7 +49,7 @@ class LayerBuilder:
         self.indexed = latent.has_indexer(view) and not self.compressed
         self.block_indexed = not self.indexed and block_index.has_block_index(view)
         self.varies = attention.varies_by_layer(view)
-        self.alike: dict[str, Layers] = {}
+        self.alike: dict[tuple[str, str], Layers] = {}
         self.window = self._window()
 
     def _window(self) -> int | None:
@@ -68,27 +68,29 @@ class LayerBuilder:
 
             return compressed_caches(self.view, index, word)
         caches: list[LayerCache] = []
-        for part in word.split("+"):
-            caches.extend(self._part(index, part))
+        parts = word.split("+")
+        for part in parts:
+            caches.extend(self._part(index, part, beside=parts[0]))
         return tuple(caches)
 
-    def _part(self, index: int, part: str) -> Layers:
+    def _part(self, index: int, part: str, *, beside: str) -> Layers:
         """Return one part of a layer; parts of one word are alike unless the config varies by layer."""
-        if part not in self.alike:
-            built = self._build_part(index, part)
+        key = (part, beside)
+        if key not in self.alike:
+            built = self._build_part(index, part, beside)
             if part in _ATTENTION_WORDS and self.varies:
                 return (*built, *self._indexes(index, part))
-            self.alike[part] = built
-        own = tuple(replace(cache, index=index) for cache in self.alike[part])
+            self.alike[key] = built
+        own = tuple(replace(cache, index=index) for cache in self.alike[key])
         return (*own, *self._indexes(index, part))
 
-    def _build_part(self, index: int, part: str) -> Layers:
+    def _build_part(self, index: int, part: str, beside: str) -> Layers:
         if part == "none":
             return (LayerCache(index, LayerKind.NONE, Mechanism.NONE),)
         if part == "state":
             from kvgauge.readers.hf.mixers.state import state_cache  # noqa: PLC0415
 
-            return (state_cache(self.view, self.row, index),)
+            return (state_cache(self.view, self.row, index, beside),)
         if part == "conv":
             from kvgauge.readers.hf.mixers.state import short_convolution_cache  # noqa: PLC0415
 

@@ -63,11 +63,10 @@ def _is_model(inner: object, name: str, outer: Mapping[str, object]) -> bool:
     described = any(alias in inner for alias in ALIASES["num_hidden_layers"]) or any(
         key in inner for key in ("layer_types", "layers_block_type", "text_config")
     )
-    return (
-        described
-        or bool(_model_type(inner))
-        or (bool(inner) and not _describes_layers(outer) and name != "decoder")
-    )
+    if described:
+        return True
+    # A nest without layers may be an abbreviated one, unless the layers are described outside it.
+    return bool(inner) and not _describes_layers(outer) and (bool(_model_type(inner)) or name != "decoder")
 
 
 def _describes_layers(config: Mapping[str, object]) -> bool:

@@ -224,21 +224,29 @@ def key_value_streams(heads: int, key_width: int, value_width: int, counted: Cou
     )
 
 
+def attention_geometry(
+    view: ConfigView, row: ModelTypeRow, index: int, count: int, word: str
+) -> tuple[int, int, int]:
+    """Return (KV heads, K width, V width) of a layer of one kind; no widths where it has no heads."""
+    heads = _kind_specific(view, word, "heads")
+    if heads is None:
+        heads = kv_heads(view, row, index, count) * (row.sliding_heads_multiple if word == "sliding" else 1)
+    if heads == 0:
+        return 0, 0, 0
+    key_width = _kind_specific(view, word, "head_dim") or head_width(view, row, index, count)
+    value_width = _kind_specific(view, word, "v_head_dim") or view.optional_count("v_head_dim") or key_width
+    return heads, key_width, value_width
+
+
 def attention_cache(
     base: ConfigView, row: ModelTypeRow, index: int, count: int, word: str, window: int | None
 ) -> tuple[LayerCache, ...]:
     """Return the cache of one attention layer; nothing where the layer has no KV heads."""
     view = _overlay(base, index)
-    heads = _kind_specific(view, word, "heads")
-    if heads is None:
-        heads = kv_heads(view, row, index, count) * (row.sliding_heads_multiple if word == "sliding" else 1)
+    heads, key_width, value_width = attention_geometry(view, row, index, count, word)
     if heads == 0:
         return (LayerCache(index, LayerKind.NONE, Mechanism.NONE),)
-    _check_heads(view, heads, index)
-    key_width = _kind_specific(view, word, "head_dim")
-    if key_width is None:
-        key_width = head_width(view, row, index, count)
-    value_width = _kind_specific(view, word, "v_head_dim") or view.optional_count("v_head_dim") or key_width
+    _check_heads(view, heads, index, word)
     axis = Axis.IMAGE if word == "cross" else Axis.DECODER
     counted = Counted(axis, to_tokens=window)
     return (
@@ -253,8 +261,10 @@ def attention_cache(
     )
 
 
-def _check_heads(view: ConfigView, heads: int, index: int) -> None:
+def _check_heads(view: ConfigView, heads: int, index: int, word: str) -> None:
     queries = query_heads(view, index)
+    if word == "sliding":
+        queries = view.optional_count("swa_num_attention_heads", high=MAX_HEADS) or queries
     if queries is not None and (queries % heads or heads > queries):
         raise InvalidFieldError(
             f"{heads} KV heads do not divide the {queries} query heads of num_attention_heads",

@@ -15,7 +15,7 @@ from kvgauge.dtypes import canonical_dtype
 from kvgauge.errors import InvalidFieldError, InvalidRequestError, UnknownArchitectureError
 from kvgauge.layers import ONE_PER_SEQUENCE, LayerCache, LayerKind, Mechanism, Role, Shard, Stream
 from kvgauge.readers.hf.config import MAX_HEADS, ConfigView, as_count
-from kvgauge.readers.hf.mixers.attention import head_width, query_heads
+from kvgauge.readers.hf.mixers.attention import attention_geometry, head_width, query_heads
 from kvgauge.readers.hf.rows import ModelTypeRow
 
 MAX_KERNEL = 1 << 12
@@ -56,10 +56,13 @@ def state_mechanism(view: ConfigView, row: ModelTypeRow) -> Mechanism:
     )
 
 
-def state_cache(view: ConfigView, row: ModelTypeRow, index: int) -> LayerCache:
-    """Return the state of one recurrent layer, convolution included."""
+def state_cache(view: ConfigView, row: ModelTypeRow, index: int, beside: str = "state") -> LayerCache:
+    """Return the state of one recurrent layer, convolution included.
+
+    ``beside`` is the attention word of a layer that has both.
+    """
     mechanism = state_mechanism(view, row)
-    streams, names = _BUILDERS[mechanism](view, row)
+    streams, names = _BUILDERS[mechanism](view, row, beside)
     return LayerCache(index, LayerKind.RECURRENT, mechanism, streams, sources=view.sources(*names))
 
 
@@ -111,7 +114,7 @@ def _first_count(view: ConfigView, names: tuple[str, ...], *, high: int, because
     raise view.missing(names[0], because)
 
 
-def _gated_delta_net(view: ConfigView, row: ModelTypeRow) -> Built:
+def _gated_delta_net(view: ConfigView, row: ModelTypeRow, beside: str) -> Built:
     if view.has("efficient_attention_config"):
         return _jet_block(view)
     key_heads = view.count("linear_num_key_heads", high=MAX_HEADS)
@@ -154,7 +157,7 @@ def scaled_width(view: ConfigView, name: str, width: int, default: float | None 
     return max(1, int(Fraction(value) * width))
 
 
-def _kimi_delta(view: ConfigView, row: ModelTypeRow) -> Built:
+def _kimi_delta(view: ConfigView, row: ModelTypeRow, beside: str) -> Built:
     section = view.section("linear_attn_config")
     if section is not None and section.has("head_dim"):
         heads, width = section.count("num_heads", high=MAX_HEADS), section.count("head_dim")
@@ -166,7 +169,7 @@ def _kimi_delta(view: ConfigView, row: ModelTypeRow) -> Built:
     return streams, ("linear_attn_config", "linear_num_heads", "linear_head_dim", "linear_conv_kernel_dim")
 
 
-def _lightning(view: ConfigView, row: ModelTypeRow) -> Built:
+def _lightning(view: ConfigView, row: ModelTypeRow, beside: str) -> Built:
     heads = query_heads(view)
     if heads is None:
         raise view.missing("num_attention_heads", "gives the heads of the state")
@@ -183,7 +186,7 @@ def _mamba2_heads(view: ConfigView) -> tuple[int, int]:
     return heads, _mamba2_head_width(view, heads)
 
 
-def _mamba2(view: ConfigView, row: ModelTypeRow) -> Built:
+def _mamba2(view: ConfigView, row: ModelTypeRow, beside: str) -> Built:
     heads, width = _mamba2_heads(view)
     state_names = ("ssm_state_size", "mamba_d_state", "state_size")
     state = _first_count(view, state_names, high=1 << 20, because="is the size of the state")
@@ -234,7 +237,7 @@ def _inner_width(view: ConfigView) -> int:
     return scaled_width(view, name, hidden)
 
 
-def _mamba1(view: ConfigView, row: ModelTypeRow) -> Built:
+def _mamba1(view: ConfigView, row: ModelTypeRow, beside: str) -> Built:
     inner = view.optional_count("d_inner") or _inner_width(view)
     state = _first_count(
         view,
@@ -258,14 +261,14 @@ def _mamba1(view: ConfigView, row: ModelTypeRow) -> Built:
     return streams, names
 
 
-def _rg_lru(view: ConfigView, row: ModelTypeRow) -> Built:
+def _rg_lru(view: ConfigView, row: ModelTypeRow, beside: str) -> Built:
     width = view.optional_count("lru_width") or view.count("hidden_size")
     kernel = view.count("conv1d_width", high=MAX_KERNEL)
     streams = (_conv(width, 1, kernel), _state(width, 1, declared_state_dtype(view)))
     return streams, ("lru_width", "hidden_size", "conv1d_width")
 
 
-def _gated_linear(view: ConfigView, row: ModelTypeRow) -> Built:
+def _gated_linear(view: ConfigView, row: ModelTypeRow, beside: str) -> Built:
     heads = view.count("num_heads" if view.has("num_heads") else "num_attention_heads", high=MAX_HEADS)
     hidden = view.count("hidden_size")
     key_width = scaled_width(view, "expand_k", hidden, 0.5)
@@ -281,15 +284,14 @@ def _gated_linear(view: ConfigView, row: ModelTypeRow) -> Built:
     return tuple(streams), ("num_heads", "hidden_size", "expand_k", "expand_v", "use_short_conv")
 
 
-def _inkling(view: ConfigView, row: ModelTypeRow) -> Built:
+def _inkling(view: ConfigView, row: ModelTypeRow, beside: str) -> Built:
     """Inkling: short convolutions over K, V, the attention output and the MLP output of every layer."""
     kernel = _first_count(
         view, ("sconv_kernel_size", "conv_kernel_size"), high=MAX_KERNEL, because="is their width"
     )
     hidden = view.count("hidden_size")
-    heads = view.count("num_key_value_heads", high=MAX_HEADS)
-    width = head_width(view, row, 0, 1)
-    streams = (_conv(heads, 2 * width, kernel), _conv(2 * hidden, 1, kernel, Shard.REPLICATED))
+    heads, key_width, value_width = attention_geometry(view, row, 0, 1, beside)
+    streams = (_conv(heads, key_width + value_width, kernel), _conv(2 * hidden, 1, kernel, Shard.REPLICATED))
     return streams, (
         "sconv_kernel_size",
         "conv_kernel_size",
@@ -299,7 +301,7 @@ def _inkling(view: ConfigView, row: ModelTypeRow) -> Built:
     )
 
 
-def _rwkv(view: ConfigView, row: ModelTypeRow) -> Built:
+def _rwkv(view: ConfigView, row: ModelTypeRow, beside: str) -> Built:
     """RWKV-4 keeps five hidden vectors, RWKV-5 and later a matrix a head and two shifted tokens."""
     hidden = view.count("hidden_size")
     width = view.optional_count("head_size") or view.optional_count("head_dim")
@@ -321,7 +323,7 @@ def _rwkv(view: ConfigView, row: ModelTypeRow) -> Built:
     return streams, ("hidden_size", "attention_hidden_size", "head_size", "head_dim")
 
 
-_BUILDERS: Mapping[Mechanism, Callable[[ConfigView, ModelTypeRow], Built]] = {
+_BUILDERS: Mapping[Mechanism, Callable[[ConfigView, ModelTypeRow, str], Built]] = {
     Mechanism.GATED_DELTA_NET: _gated_delta_net,
     Mechanism.KIMI_DELTA: _kimi_delta,
     Mechanism.LIGHTNING: _lightning,
