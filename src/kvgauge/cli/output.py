@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from kvgauge.render.view import View
     from kvgauge.units import Units
 
+#: Text is drawn at least and at most this wide.
+MIN_COLUMNS, MAX_COLUMNS = 24, 120
+
 #: Stand-ins, of the same width, for characters that a terminal's encoding may lack.
 _STAND_INS = str.maketrans(
     {"×": "x", "█": "#", "▓": "=", "▒": "+", "░": ".", "─": "-", "–": "-", "’": "'", "·": "-", "≤": "<"}
@@ -64,15 +67,34 @@ def write(text: str) -> None:
 
 
 def write_note(line: str) -> None:
-    """Write a line to stderr; nobody listening is no error."""
+    """Write a line to stderr, wrapped on a terminal; nobody listening is no error."""
     stream = sys.stderr
     if stream is None:
         return
     try:
-        stream.write(_encodable(line, stream) + "\n")
+        stream.write(_encodable(_fitted(line, stream), stream) + "\n")
         stream.flush()
     except OSError:
         return
+
+
+def _fitted(text: str, stream: TextIO) -> str:
+    if not stream.isatty():
+        return text
+    from kvgauge.render.wrap import wrap  # noqa: PLC0415 - most runs say nothing
+
+    return "\n".join(wrap(text, terminal_columns(stream)))
+
+
+def terminal_columns(stream: TextIO | None) -> int:
+    """Return the columns of a stream's terminal, 80 where it has none; ``COLUMNS`` goes first."""
+    asked = os.environ.get("COLUMNS", "")
+    if asked.isdecimal() and int(asked):
+        return int(asked)
+    try:
+        return os.get_terminal_size(stream.fileno() if stream else 1).columns or 80
+    except (OSError, ValueError):
+        return 80
 
 
 def write_json(payload: Mapping[str, object]) -> None:
@@ -110,12 +132,10 @@ def write_error(error: KvgaugeError, settings: Settings, *, about: str = "") -> 
 
 def make_view(settings: Settings, *, units: Units, color: str) -> View:
     """Return how to draw on this terminal."""
-    import shutil  # noqa: PLC0415 - drawing only
-
     from kvgauge.render.view import View  # noqa: PLC0415
 
-    width = shutil.get_terminal_size((80, 24)).columns
-    return View(settings.texts, units, max(24, min(width, 100)), color=_use_color(color))
+    width = max(MIN_COLUMNS, min(terminal_columns(sys.stdout), MAX_COLUMNS))
+    return View(settings.texts, units, width, color=_use_color(color))
 
 
 def _use_color(color: str) -> bool:

@@ -41,7 +41,7 @@ def _table(comparison: Comparison, view: View, *, with_context: bool) -> Rendera
     grid = table(*(texts(name) for name in names), right=right)
     for row in comparison.rows:
         cells = _cells(row, view)
-        grid.add_row(*(cells.get(name, "") for name in names))
+        grid.add_texts(*(cells.get(name, "") for name in names))
     return grid
 
 

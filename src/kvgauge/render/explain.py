@@ -47,7 +47,7 @@ def _symbols(step: Step, view: View) -> RenderableType:
         path = step.symbol_paths.get(name)
         origin = texts("explain_config", path=clean(path)) if path else ""
         words = [word for word in (clean(meaning), origin) if word]
-        grid.add_row(clean(name), number_text(value), texts("explain_join").join(words))
+        grid.add_texts(clean(name), number_text(value), texts("explain_join").join(words))
     return grid
 
 

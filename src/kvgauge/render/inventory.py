@@ -30,7 +30,7 @@ def draw_models(rows: Sequence[Mapping[str, object]], view: View) -> str:
     grid = table(*(texts(name) for name in names), right=right)
     for row in rows:
         cells = _model_cells(row, view)
-        grid.add_row(*(cells.get(name, "") for name in names))
+        grid.add_texts(*(cells.get(name, "") for name in names))
     return view.draw(grid)
 
 

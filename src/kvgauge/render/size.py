@@ -141,7 +141,7 @@ def _groups(cache: CacheAnswer, view: View) -> RenderableType:
         cells = [_kind(demand.group, view), f"{demand.group.num_layers}", view.size(size)]
         if not view.is_narrow:
             cells.append(group_formula(demand, cache.workload).formula if size else "")
-        grid.add_row(*cells)
+        grid.add_texts(*cells)
     return grid
 
 
@@ -160,7 +160,7 @@ def _bar(cache: CacheAnswer, view: View) -> list[RenderableType]:
     legend.show_header = False
     for piece in pieces:
         share = f"{100 * piece.part.size_bytes / cache.total_bytes:.3g} %"
-        legend.add_row(
+        legend.add_texts(
             Text(piece.pattern, piece.style), piece.part.label, view.size(piece.part.size_bytes), share
         )
     return [bar, legend]

@@ -8,13 +8,15 @@ from io import StringIO
 from typing import TYPE_CHECKING
 
 from rich.console import Console
+from rich.containers import Lines
 from rich.table import Table
 from rich.text import Text
 
+from kvgauge.render.wrap import wrap
 from kvgauge.units import Units, format_bytes
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
+    from rich.console import JustifyMethod, OverflowMethod, RenderableType
 
     from kvgauge.render.messages import Texts
 
@@ -64,25 +66,60 @@ class View:
         return "".join(f"{line.rstrip()}\n" for line in capture.get().splitlines())
 
 
-def table(*columns: str, right: tuple[int, ...] = ()) -> Table:
+class Prose(Text):
+    """Text that breaks into lines as ``wrap`` does; one style for all of it, and no markup."""
+
+    def wrap(
+        self,
+        console: Console,
+        width: int,
+        *,
+        justify: JustifyMethod | None = None,
+        overflow: OverflowMethod | None = None,
+        tab_size: int = 8,
+        no_wrap: bool | None = None,
+    ) -> Lines:
+        """Return the lines; called by rich."""
+        if no_wrap:
+            return super().wrap(
+                console, width, justify=justify, overflow=overflow, tab_size=tab_size, no_wrap=True
+            )
+        lines = Lines(Text(line, self.style) for line in wrap(self.plain, width))
+        if justify is not None:
+            lines.justify(console, width, justify=justify, overflow="fold")
+        for line in lines:
+            line.truncate(width, overflow="fold")  # a character of two cells in a column of one
+        return lines
+
+
+class Grid(Table):
+    """A table whose cells are prose."""
+
+    def add_texts(self, *cells: str | Text) -> None:
+        """Add a row."""
+        self.add_row(*(cell if isinstance(cell, Text) else Prose(cell) for cell in cells))
+
+
+def table(*columns: str, right: tuple[int, ...] = ()) -> Grid:
     """Return a table without lines, headings bold; ``right`` columns are aligned to the right."""
-    result = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
+    result = Grid(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
     for number, name in enumerate(columns):
         is_number = number in right
-        result.add_column(name, justify="right" if is_number else "left", no_wrap=is_number, overflow="fold")
+        justify: JustifyMethod = "right" if is_number else "left"
+        result.add_column(Prose(name), justify=justify, no_wrap=is_number, overflow="fold")
     return result
 
 
-def labelled(rows: list[tuple[str, str]]) -> Table:
+def labelled(rows: list[tuple[str, str]]) -> Grid:
     """Return label and value pairs, the values wrapped beside their labels."""
-    result = Table.grid(padding=(0, 2, 0, 0), pad_edge=False)
+    result = Grid(box=None, padding=(0, 2, 0, 0), pad_edge=False, show_header=False)
     result.add_column(style="bold", no_wrap=True)
     result.add_column(overflow="fold")
     for label, value in rows:
-        result.add_row(label, value)
+        result.add_texts(label, value)
     return result
 
 
-def plain(text: str, style: str = "") -> Text:
+def plain(text: str, style: str = "") -> Prose:
     """Return text that is shown as it is: no markup in it has a meaning."""
-    return Text(text, style=style, overflow="fold")
+    return Prose(text, style=style, overflow="fold")
