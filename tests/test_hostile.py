@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies import models
-from support import config_of
 
 import kvgauge
+from strategies import models
+from support import config_of
 
 JUNK: list[Any] = [
     None, True, 0, -1, 3, 10**9, 10**18, 10**400, 0.0, 1.5, math.nan, math.inf, "", "4096", "full_attention",
@@ -107,7 +107,19 @@ FIELD_NAMES = [
     "torch_dtype", "is_encoder_decoder", "decoder", "encoder", "num_nextn_predict_layers", "attention_chunk_size",
     "no_rope_layers", "sliding_window_pattern", "sparse_attention_config", "efficient_attention_config", "attn",
 ]  # fmt: skip
-MODEL_TYPES = ["llama", "qwen3", "deepseek_v4", "nemotron_h", "gemma3", "t5", "bert", "rwkv", "whisper", "", "x"]
+MODEL_TYPES = [
+    "llama",
+    "qwen3",
+    "deepseek_v4",
+    "nemotron_h",
+    "gemma3",
+    "t5",
+    "bert",
+    "rwkv",
+    "whisper",
+    "",
+    "x",
+]
 
 
 @settings(max_examples=300)
@@ -130,15 +142,21 @@ def test_known_fields_with_arbitrary_values(config, model_type):
             "encoder_tokens": st.sampled_from(JUNK),
             "image_tokens": st.sampled_from(JUNK),
             "shared_prefix": st.sampled_from(JUNK),
-            "kv_dtype": st.sampled_from(["bf16", "fp8", "q4_0", "iq4_nl", "nvfp4", "fp8_ds_mla", "", "zz", "q8_k", "mxfp4"]),
+            "kv_dtype": st.sampled_from(
+                ["bf16", "fp8", "q4_0", "iq4_nl", "nvfp4", "fp8_ds_mla", "", "zz", "q8_k", "mxfp4"]
+            ),
             "state_dtype": st.sampled_from(["bf16", "fp8", "f32", "q8_0", "x"]),
             "index_dtype": st.sampled_from(["bf16", "fp8", "mxfp4", "x"]),
             "mtp": st.sampled_from([0, 1, -1, 65, True, "1"]),
             "tp": st.sampled_from([0, 1, 2, 3, 8, 10**9, -1, "2", True]),
             "pp": st.sampled_from([1, 2, 5, 0, 5000]),
             "dcp": st.sampled_from([1, 2, 3]),
-            "engine": st.sampled_from(["theory", "transformers", "vllm", "x", "", "theory@1", "transformers@0.1"]),
-            "engine_args": st.sampled_from(["", "cache=static", "cache=static max_cache_len=-1", "--x", "\0"]),
+            "engine": st.sampled_from(
+                ["theory", "transformers", "vllm", "x", "", "theory@1", "transformers@0.1"]
+            ),
+            "engine_args": st.sampled_from(
+                ["", "cache=static", "cache=static max_cache_len=-1", "--x", "\0"]
+            ),
         },
     ),
 )
@@ -158,7 +176,9 @@ def test_absurd_depth_is_refused_at_once():
 
 
 @pytest.mark.parametrize("value", [0, -3, 1.5, math.nan, math.inf, "thirty", True, [1], 10**30])
-@pytest.mark.parametrize("field", ["num_hidden_layers", "num_attention_heads", "num_key_value_heads", "head_dim"])
+@pytest.mark.parametrize(
+    "field", ["num_hidden_layers", "num_attention_heads", "num_key_value_heads", "head_dim"]
+)
 def test_impossible_shapes_name_the_field(field, value):
     config = {**config_of("Qwen/Qwen3-8B"), field: value}
     with pytest.raises(kvgauge.KvgaugeError, match=field) as caught:

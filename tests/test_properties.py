@@ -7,10 +7,10 @@ from fractions import Fraction
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import FAMILIES, contexts, models
 
 import kvgauge
 from kvgauge.cache import pipeline_stages
+from strategies import FAMILIES, contexts, models
 
 family_names = pytest.mark.parametrize("family", FAMILIES)
 
@@ -37,7 +37,9 @@ def test_bytes_are_linear_in_sequences(family, data, context, sequences):
 @given(data=st.data(), context=contexts, sequences=st.integers(1, 9), prefix=st.integers(0, 20_000))
 def test_layers_and_groups_add_up(family, data, context, sequences, prefix):
     config = data.draw(FAMILIES[family])
-    answer = kvgauge.size(config, context=context, sequences=sequences, shared_prefix=min(prefix, context)).cache
+    answer = kvgauge.size(
+        config, context=context, sequences=sequences, shared_prefix=min(prefix, context)
+    ).cache
     assert sum(layer.total_bytes for layer in answer.layers) == answer.total_bytes
     assert sum(answer.group_bytes) == answer.total_bytes
     assert answer.per_rank_bytes == (answer.total_bytes,)

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from support import config_of
 
 import kvgauge
 from kvgauge.readers.hf.rows import class_defaults
+from support import config_of
 
 Config = dict[str, object]
 
@@ -46,7 +46,10 @@ def nested(name: str) -> Callable[[Config], Config]:
 
 
 def twice_nested(config: Config) -> Config:
-    return {"model_type": "some_omni", "thinker_config": {"model_type": "some_thinker", "text_config": flat(config)}}
+    return {
+        "model_type": "some_omni",
+        "thinker_config": {"model_type": "some_thinker", "text_config": flat(config)},
+    }
 
 
 def edited(edit: Callable[[Config], None]) -> Callable[[Config], Config]:
@@ -68,7 +71,9 @@ def words(config: Config) -> list[str]:
     return list(config["layer_types"])
 
 
-def rename(old: str, new: str, value: Callable[[Config], object] = lambda c: None) -> Callable[[Config], Config]:
+def rename(
+    old: str, new: str, value: Callable[[Config], object] = lambda c: None
+) -> Callable[[Config], Config]:
     def edit(config: Config) -> None:
         kept = config.pop(old, None)
         made = value(config if kept is None else {**config, old: kept})
@@ -109,7 +114,15 @@ def v4_words(config: Config) -> Config:
     return config
 
 
-EVERY_MODEL = [flat, *map(nested, NESTS), twice_nested, defaults_omitted, flat_defaults_omitted, v4_words, v5_words]
+EVERY_MODEL = [
+    flat,
+    *map(nested, NESTS),
+    twice_nested,
+    defaults_omitted,
+    flat_defaults_omitted,
+    v4_words,
+    v5_words,
+]
 
 
 def period(n: int) -> list[str]:
@@ -187,7 +200,11 @@ LOST = [
     ("zai-org/GLM-4.7-Flash", drop("qk_rope_head_dim"), "qk_rope_head_dim"),
     ("Qwen/Qwen3.5-35B-A3B", drop("linear_num_value_heads"), "linear"),
     ("Qwen/Qwen3.5-35B-A3B", drop("linear_conv_kernel_dim"), "linear_conv_kernel_dim"),
-    ("nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16", drop("hybrid_override_pattern"), "hybrid_override_pattern"),
+    (
+        "nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16",
+        drop("hybrid_override_pattern"),
+        "hybrid_override_pattern",
+    ),
     ("nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16", drop("ssm_state_size"), "ssm_state_size"),
     ("nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16", drop("mamba_num_heads"), "mamba_num_heads"),
     ("openai/gpt-oss-20b", drop("sliding_window"), "sliding_window"),
@@ -214,7 +231,9 @@ def test_every_model_in_every_common_spelling(model, spelling):
     assert answer(spelling(config_of(model))) == answer(config_of(model))
 
 
-@pytest.mark.parametrize(("model", "spelling"), ONE_MODEL, ids=[f"{m}-{i}" for i, (m, _) in enumerate(ONE_MODEL)])
+@pytest.mark.parametrize(
+    ("model", "spelling"), ONE_MODEL, ids=[f"{m}-{i}" for i, (m, _) in enumerate(ONE_MODEL)]
+)
 def test_spellings_of_one_design(model, spelling):
     assert answer(spelling(config_of(model))) == answer(config_of(model))
 

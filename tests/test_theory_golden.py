@@ -7,9 +7,9 @@ from collections import Counter
 from fractions import Fraction
 
 import pytest
-from support import config_of, golden_lines
 
 import kvgauge
+from support import config_of, golden_lines
 
 GIB = 1 << 30
 
@@ -105,7 +105,9 @@ def test_article_pool_of_the_vllm_log():
 
 
 def test_nemotron_layers():
-    kinds = Counter(layer.kind.value for layer in kvgauge.size("nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16").cache.layers)
+    kinds = Counter(
+        layer.kind.value for layer in kvgauge.size("nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16").cache.layers
+    )
     assert kinds == {"recurrent": 23, "none": 23, "full": 6}
 
 
@@ -133,8 +135,12 @@ def test_deepseek_v4_against_v32_needs_the_fp4_index():
     # "10 % of V3.2" and "13.7 x smaller" at a million tokens hold with the 68-byte index record only.
     options = {"context": 1_048_576, "kv_dtype": "fp8_ds_mla"}
     v32 = kvgauge.size("deepseek-ai/DeepSeek-V3.2", **options).cache.growth_bytes_per_token
-    pro = kvgauge.size("deepseek-ai/DeepSeek-V4-Pro", index_dtype="mxfp4", **options).cache.growth_bytes_per_token
-    flash = kvgauge.size("deepseek-ai/DeepSeek-V4-Flash", index_dtype="mxfp4", **options).cache.growth_bytes_per_token
+    pro = kvgauge.size(
+        "deepseek-ai/DeepSeek-V4-Pro", index_dtype="mxfp4", **options
+    ).cache.growth_bytes_per_token
+    flash = kvgauge.size(
+        "deepseek-ai/DeepSeek-V4-Flash", index_dtype="mxfp4", **options
+    ).cache.growth_bytes_per_token
     assert round(float(pro / v32), 3) == 0.105
     assert round(float(v32 / flash), 1) == 13.7
 
@@ -146,7 +152,9 @@ GOLDEN_MODELS = golden_lines("theory_models_2026-11.jsonl")
 def test_catalogue_against_independent_evaluation(record):
     # Slope, fixed part and windows of every model, computed by a second implementation from the rules; 57 of them
     # also equal vLLM 0.33.0's own layer specs. Two-byte K, V and convolution.
-    result = kvgauge.size(record["id"], kv_dtype="bf16", overrides={"torch_dtype": "bfloat16", "dtype": "bfloat16"})
+    result = kvgauge.size(
+        record["id"], kv_dtype="bf16", overrides={"torch_dtype": "bfloat16", "dtype": "bfloat16"}
+    )
     slope, fixed, windows = figures(result)
     assert float(slope) == record["slope"]
     assert fixed == record["fixed"] + record["cross"] * result.cache.workload.encoder_tokens

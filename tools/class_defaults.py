@@ -5,8 +5,8 @@ facts a reader needs. Only scalars that shape the cache are kept, plus a few tha
 file spells out (they tell a full file from an abbreviated one). Defaults that a class derives
 from other fields are not defaults and are left out.
 
-Run: ``pip install transformers==5.24.0 && python tools/class_defaults.py``. The result is committed; neither the
-package nor its build needs Transformers.
+Run: ``pip install transformers==5.24.0 && python tools/class_defaults.py``. The result is committed;
+neither the package nor its build needs Transformers.
 """
 
 from __future__ import annotations

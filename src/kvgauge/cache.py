@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from itertools import pairwise
 
 from kvgauge.architecture import LayerGroup, ModelArchitecture
 from kvgauge.engines.base import Demand, GroupDemand, StreamDemand
@@ -326,7 +327,7 @@ def pipeline_stages(num_layers: int, stages: int) -> tuple[range, ...]:
     bounds = [0]
     for size in sizes:
         bounds.append(bounds[-1] + size)
-    return tuple(range(start, stop) for start, stop in zip(bounds, bounds[1:], strict=False))
+    return tuple(range(start, stop) for start, stop in pairwise(bounds))
 
 
 def cache_family(architecture: ModelArchitecture) -> str:

@@ -71,12 +71,12 @@ class Format:
         if packing is None:
             raise FeatureUnsupportedError(
                 f"{self.name} does not store {role.value} rows",
-                hint=f"{self.name} packs {', '.join(sorted(r.value for r in self.roles))} rows only; use bf16 or fp8",
+                hint=f"it packs {', '.join(sorted(r.value for r in self.roles))} rows only; use bf16 or fp8",
                 field="kv_dtype",
             )
         if width % packing.multiple:
             raise FeatureUnsupportedError(
-                f"{self.name} needs a width that is a multiple of {packing.multiple}, {role.value} rows have {width}",
+                f"{self.name} needs a multiple of {packing.multiple} elements; {role.value} rows: {width}",
                 hint="use bf16 or fp8 for this model",
                 field="kv_dtype",
             )
@@ -97,8 +97,9 @@ _PLAIN_BITS = {"f32": 32, "f16": 16, "bf16": 16, "fp8_e4m3": 8, "fp8_e5m2": 8, "
 
 # ggml type -> (elements a block, bytes a block); rows must hold whole blocks.
 _GGML_BLOCKS = {
-    "q4_0": (32, 18), "q4_1": (32, 20), "q5_0": (32, 22), "q5_1": (32, 24), "q8_0": (32, 34), "q8_1": (32, 36),
-    "iq4_nl": (32, 18), "q1_0": (128, 18), "q2_0": (64, 18), "tq1_0": (256, 54), "tq2_0": (256, 66),
+    "q4_0": (32, 18), "q4_1": (32, 20), "q5_0": (32, 22), "q5_1": (32, 24), "q8_0": (32, 34),
+    "q8_1": (32, 36), "iq4_nl": (32, 18), "q1_0": (128, 18), "q2_0": (64, 18),
+    "tq1_0": (256, 54), "tq2_0": (256, 66),
     "q2_k": (256, 84), "q3_k": (256, 110), "q4_k": (256, 144), "q5_k": (256, 176), "q6_k": (256, 210),
     "q8_k": (256, 292), "iq1_s": (256, 50), "iq1_m": (256, 56), "iq2_xxs": (256, 66), "iq2_xs": (256, 74),
     "iq2_s": (256, 82), "iq3_xxs": (256, 98), "iq3_s": (256, 110), "iq4_xs": (256, 136),

@@ -51,7 +51,8 @@ def load(model: ModelLike, *, overrides: Mapping[str, object] | None = None, off
     Raises:
         KvgaugeError: not found, damaged or not understood.
 
-    >>> load({"model_type": "llama", "num_hidden_layers": 2, "hidden_size": 64, "num_attention_heads": 4}).architecture.num_layers
+    >>> config = {"model_type": "llama", "num_hidden_layers": 2, "hidden_size": 64, "num_attention_heads": 4}
+    >>> load(config).architecture.num_layers
     2
     """
     if isinstance(model, Model):
@@ -92,8 +93,9 @@ class SizeResult:
         for rank, groups in enumerate(self.cache.rank_group_bytes):
             for demand, size in zip(self.cache.demand.groups, groups, strict=True):
                 if size:
-                    result.append(_allocation(demand.group.name, allocation_kind(demand.group.kind), rank, size,
-                                              f"{demand.group.num_layers} {demand.group.kind.value} layers"))  # fmt: skip
+                    because = f"{demand.group.num_layers} {demand.group.kind.value} layers"
+                    kind = allocation_kind(demand.group.kind)
+                    result.append(_allocation(demand.group.name, kind, rank, size, because))
         return result
 
     def to_dict(self) -> dict[str, object]:

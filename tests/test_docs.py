@@ -1,0 +1,100 @@
+"""Every command that the documents show is run, and what they show of its output is compared."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from support import ROOT, config_of
+
+DOCUMENTS = ["README.md", "README.zh-CN.md"]
+_BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+def blocks(document: str) -> list[tuple[str, str]]:
+    """Return (language, text) of every fenced block."""
+    return _BLOCK.findall((ROOT / document).read_text(encoding="utf-8"))
+
+
+def commands(document: str) -> list[str]:
+    """Return the kvgauge command of every line of a plain block."""
+    lines = [line for language, text in blocks(document) if not language for line in text.splitlines()]
+    found = [line.split(" && ")[-1] if line.startswith("pip install .") else line for line in lines]
+    return [line for line in found if "kvgauge " in line and not line.startswith(("git ", "python", "pip"))]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder in which the documents' placeholder paths exist."""
+    model = tmp_path / "path/to/model-folder"
+    model.mkdir(parents=True)
+    config = json.dumps(config_of("Qwen/Qwen3-8B"))
+    (model / "config.json").write_text(config, encoding="utf-8")
+    (tmp_path / "path/to/config.json").write_text(config, encoding="utf-8")
+    return tmp_path
+
+
+def run(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run a documented command with this interpreter's kvgauge."""
+    data = None
+    if command.startswith("cat "):
+        source, _, command = command.partition(" | ")
+        data = (folder / shlex.split(source)[1]).read_text(encoding="utf-8")
+    arguments = shlex.split(command)
+    assert arguments[0] == "kvgauge"
+    env = {k: v for k, v in os.environ.items() if not k.startswith("KVGAUGE_")}
+    env |= {"PYTHONIOENCODING": "utf-8", "LC_ALL": "C.UTF-8", "COLUMNS": "80", "NO_COLOR": "1"}
+    call = [sys.executable, "-c", "from kvgauge.cli import main; main()", *arguments[1:]]
+    return subprocess.run(
+        call, check=False, cwd=folder, env=env, input=data, capture_output=True, encoding="utf-8", timeout=60
+    )
+
+
+@pytest.mark.parametrize(
+    ("document", "command"), [(document, c) for document in DOCUMENTS for c in commands(document)]
+)
+def test_documented_commands_work(document, command, folder):
+    done = run(command, folder)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_documented_output_is_real(document, folder):
+    plain = blocks(document)
+    shown = [(plain[i - 1][1], text) for i, (language, text) in enumerate(plain) if language == "text"]
+    assert shown
+    for command, text in shown:
+        line = command.strip().split(" && ")[-1]
+        assert text.rstrip() in run(line, folder).stdout, line
+
+
+def test_documented_python_is_real():
+    (code,) = (text for language, text in blocks("README.md") if language == "python")
+    scope: dict[str, object] = {}
+    for line in code.splitlines():
+        expression, _, comment = line.partition("  #")
+        expected = re.search(r"(\d+|Fraction\(.*\))$", comment)
+        if expected and "=" not in expression:
+            assert repr(eval(expression, scope)) == expected[1], line
+        elif line.strip():
+            exec(line, scope)
+
+
+def test_the_two_main_commands_stand_first():
+    first = [text for language, text in blocks("README.md") if not language]
+    assert first[0].strip() == "pip install . && kvgauge size Qwen/Qwen3-8B"
+    assert "pip install '.[dev]' && python -m pytest" in [text.strip() for text in first]
+
+
+def test_documents_name_no_machine():
+    for path in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]:
+        text = path.read_text(encoding="utf-8")
+        assert not re.search(r"/(work|tmp|home|root)/", text), path.name
