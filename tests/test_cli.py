@@ -423,12 +423,20 @@ def test_language_by_locale():
     assert chosen_lang(["x", "--lang=zh"], {}) == "zh"
 
 
+ARTICLE_NAMES = (
+    "Qwen/Qwen3-30B-A3B",
+    "zai-org/GLM-4.7-Flash",
+    "Qwen/Qwen3.5-35B-A3B",
+    "nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16",
+)
+
 SHOWN = {
     "size_full": ("qwen.json", "--context", "32k"),
     "size_sliding": ("gemma.json", "--tp", "2", "--pp", "3"),
     "size_hybrid": ("hybrid.json", "--sequences", "8", "--context", "max", "--units", "gb"),
     "size_latent": ("latent.json", "--kv-dtype", "fp8", "--tp", "8"),
     "compare": ("compare", "qwen.json", "gemma.json", "hybrid.json", "no/such-model"),
+    "compare_article": ("compare", *ARTICLE_NAMES),
     "explain": ("explain", "qwen.json", "--sequences", "2"),
     "engines": ("engines",),
     "help": ("--help",),
@@ -438,8 +446,9 @@ SHOWN = {
 
 
 @pytest.mark.parametrize("lang", ["en", "zh"])
-@pytest.mark.parametrize("width", [80, 40])
-@pytest.mark.parametrize("name", SHOWN)
+@pytest.mark.parametrize(
+    ("name", "width"), [*((name, width) for name in SHOWN for width in (80, 40)), ("compare_article", 120)]
+)
 def test_text_is_as_before(kv, monkeypatch, name, width, lang):
     """Compare with tests/snapshots; UPDATE_SNAPSHOTS=1 writes them anew."""
     monkeypatch.setenv("COLUMNS", str(width))

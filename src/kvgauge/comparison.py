@@ -24,6 +24,7 @@ class ComparisonRow:
         axes_to_first: the growing ratio split along the axes of ``kvgauge.design``: the five factors
             multiply to ``growing_ratio``, exactly. None where either model has no growing cache.
         rank: place by growing cache, 1 the smallest, counted over rows without error.
+        is_first: whether it is the row that the others are compared to.
     """
 
     name: str
@@ -33,6 +34,12 @@ class ComparisonRow:
     growing_ratio: Fraction | None = None
     axes_to_first: Axes | None = None
     rank: int | None = None
+    is_first: bool = False
+
+    @property
+    def growing_change(self) -> Fraction | None:
+        """The growing cache against the first model's, as a change: -9/20 is 45 % less."""
+        return None if self.growing_ratio is None else self.growing_ratio - 1
 
     @cached_property
     def parts(self) -> SequenceParts | None:
@@ -136,7 +143,7 @@ def _ranks(rows: list[ComparisonRow]) -> list[int | None]:
 def _related(row: ComparisonRow, first: ComparisonRow, rank: int | None) -> ComparisonRow:
     """Return the row with its ratios to the first."""
     if not (row.result and row.parts and first.result and first.parts):
-        return ComparisonRow(row.name, row.result, row.error, rank=rank)
+        return ComparisonRow(row.name, row.result, row.error, rank=rank, is_first=row is first)
     axes = row.axes.over(first.axes) if row.axes and first.axes else None
     return ComparisonRow(
         row.name,
@@ -146,6 +153,7 @@ def _related(row: ComparisonRow, first: ComparisonRow, rank: int | None) -> Comp
         _quotient(row.parts.growing_bytes, first.parts.growing_bytes),
         axes,
         rank,
+        row is first,
     )
 
 

@@ -23,7 +23,7 @@ MIN_COLUMNS, MAX_COLUMNS = 24, 120
 
 #: Stand-ins, of the same width, for characters that a terminal's encoding may lack.
 _STAND_INS = str.maketrans(
-    {"×": "x", "█": "#", "▓": "=", "▒": "+", "░": ".", "─": "-", "–": "-", "’": "'", "·": "-", "≤": "<"}
+    {"×": "x", "█": "#", "▓": "=", "▒": "+", "░": ".", "─": "-", "–": "-", "’": "'", "·": "-", "≤": "<", "−": "-"}
 )
 
 

@@ -1,28 +1,49 @@
-"""``compare`` as text: one row a model, with the ratio to the first."""
+"""``compare`` as text: the models side by side, then the ratios to the first, axis by axis."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from rich.cells import cell_len
+from rich.padding import Padding
+
 from kvgauge.render.clean import clean
-from kvgauge.render.size import growth_text, load_text
-from kvgauge.render.view import View, plain, table
+from kvgauge.render.size import load_text
+from kvgauge.render.view import View, labelled, plain, table
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from kvgauge.comparison import Comparison, ComparisonRow
 
+Cells = dict[str, str]
+
+#: All columns in order; those of ``_OPTIONAL`` come in where the table has room for them, most useful first.
+_COLUMNS = (
+    "model", "family", "context",
+    "per_token", "growing", "state", "cross", "total",
+    "ratio", "change", "rank",
+)  # fmt: skip
+_OPTIONAL = ("ratio", "per_token", "family")
+_STACKED = ("context", "growing", "state", "cross", "total", "change", "rank")
+_WORDS = ("model", "family")
+_GAP = 2
+_NOTHING = "-"
+
 
 def draw_comparison(comparison: Comparison, view: View) -> str:
-    """Return the table, and the load it is for."""
+    """Return the load, the figures of each model, what they mean, and where the ratios come from."""
     loads = {_load(row, view) for row in comparison.rows if row.result is not None}
-    same_load = len(loads) == 1
-    parts: list[RenderableType] = []
-    if same_load:
-        parts += [plain(view.texts("compare_load", load=loads.pop()), "bold"), ""]
-    return view.draw(*parts, _table(comparison, view, with_context=not same_load))
+    heading: list[RenderableType] = []
+    if len(loads) == 1:
+        heading = [plain(view.texts("compare_load", load=loads.pop()), "bold"), ""]
+    rows = [_cells(row, view) for row in comparison.rows]
+    idle = {name for name in ("state", "cross") if all(row.get(name, _NOTHING) == _NOTHING for row in rows)}
+    names = [name for name in _COLUMNS if name not in idle and not (heading and name == "context")]
+    figures = _figures(rows, names, view)
+    return view.draw(*heading, *figures, *_legend(comparison, names, view), *_splits(comparison, view))
 
 
 def _load(row: ComparisonRow, view: View) -> str:
@@ -30,46 +51,144 @@ def _load(row: ComparisonRow, view: View) -> str:
     return load_text(load.sequences, load.context_tokens, view) if load else ""
 
 
-def _table(comparison: Comparison, view: View, *, with_context: bool) -> RenderableType:
-    texts = view.texts
-    names = ["column_model", "column_family", *(["column_context"] if with_context else [])]
-    names += ["column_total", "column_ratio", "column_growth"]
-    if view.is_narrow:
-        names = ["column_model", "column_total", "column_ratio"]
-    numbers = {"column_context", "column_total", "column_ratio"}
-    right = tuple(place for place, name in enumerate(names) if name in numbers)
-    grid = table(*(texts(name) for name in names), right=right)
-    for row in comparison.rows:
-        cells = _cells(row, view)
-        grid.add_texts(*(cells.get(name, "") for name in names))
+def _cells(row: ComparisonRow, view: View) -> Cells:
+    """The text of every column."""
+    if row.result is None or row.parts is None:
+        return {"model": clean(row.name), "growing": view.texts("compare_error")}
+    cache, parts = row.result.cache, row.parts
+    return {
+        "model": clean(row.name),
+        "family": cache.family,
+        "context": f"{cache.workload.context_tokens:,}",
+        "per_token": view.size(cache.growth_bytes_per_token),
+        "growing": view.size(parts.growing_bytes),
+        "state": view.size(parts.state_bytes) if parts.state_bytes else _NOTHING,
+        "cross": view.size(parts.cross_bytes) if parts.cross_bytes else _NOTHING,
+        "total": view.size(cache.total_bytes),
+        "ratio": ratio_text(row.growing_ratio),
+        "change": view.texts("compare_first") if row.is_first else change_text(row.growing_change),
+        "rank": f"{row.rank}",
+    }
+
+
+def _figures(rows: Sequence[Cells], names: Sequence[str], view: View) -> list[RenderableType]:
+    """A table where it fits with whole names, if need be without their owners; else one block a model."""
+    needed = [name for name in names if name not in _OPTIONAL]
+    for cells in (rows, _without_owners(rows)):
+        if _width(cells, needed, view) <= view.width:
+            shown = needed
+            for extra in (name for name in _OPTIONAL if name in names):
+                wider = [name for name in names if name in (*shown, extra)]
+                shown = wider if _width(cells, wider, view) <= view.width else shown
+            return [_table(cells, shown, view)]
+    blocks = (_block(cells, [name for name in names if name in _STACKED], view) for cells in rows)
+    return [part for number, block in enumerate(blocks) for part in (*([""] if number else []), *block)]
+
+
+def _without_owners(rows: Sequence[Cells]) -> Sequence[Cells]:
+    short = [row["model"].rpartition("/")[2] for row in rows]
+    if len(set(short)) < len(rows):
+        return rows
+    return [{**row, "model": name} for row, name in zip(rows, short, strict=True)]
+
+
+def _width(rows: Sequence[Cells], names: Sequence[str], view: View) -> int:
+    columns = ([view.texts(f"column_{name}"), *(row.get(name, "") for row in rows)] for name in names)
+    return sum(max(map(cell_len, cells)) for cells in columns) + _GAP * (len(names) - 1)
+
+
+def _table(rows: Sequence[Cells], names: Sequence[str], view: View) -> RenderableType:
+    right = tuple(place for place, name in enumerate(names) if name not in _WORDS)
+    grid = table(*(view.texts(f"column_{name}") for name in names), right=right)
+    for row in rows:
+        grid.add_texts(*(row.get(name, "") for name in names))
     return grid
 
 
-def _cells(row: ComparisonRow, view: View) -> dict[str, str]:
-    name = clean(row.name)
-    if row.result is None:
-        code = row.error.code if row.error else ""
-        return {"column_model": name, "column_total": view.texts("compare_error"), "column_growth": code}
-    cache = row.result.cache
-    return {
-        "column_model": name,
-        "column_family": cache.family,
-        "column_context": f"{cache.workload.context_tokens:,}",
-        "column_total": view.size(cache.total_bytes),
-        "column_ratio": ratio_text(row.ratio),
-        "column_growth": growth_text(cache, view),
-    }
+def _block(cells: Cells, names: Sequence[str], view: View) -> list[RenderableType]:
+    rows = [(view.texts(f"column_{name}"), cells[name]) for name in names if cells.get(name)]
+    return [plain(cells["model"], "bold"), Padding(labelled(rows), (0, 0, 0, 2))]
+
+
+def _legend(comparison: Comparison, names: Sequence[str], view: View) -> list[RenderableType]:
+    """What the columns mean."""
+    counts = {row.result.request.workload.sequences for row in comparison.rows if row.result}
+    if not counts:
+        return []
+    keys = [name for name in ("growing", "state", "cross") if name in names]
+    rows = [(view.texts(f"column_{key}"), view.texts(f"compare_{key}")) for key in keys]
+    sequences = max(counts)
+    if sequences > 1:
+        rows.append((view.texts("column_total"), view.texts("compare_total", sequences=f"{sequences:,}")))
+    return ["", labelled(rows)]
+
+
+def _splits(comparison: Comparison, view: View) -> list[RenderableType]:
+    """The ratio of each further model as factors, one a line, where it has any."""
+    first, *others = comparison.rows
+    blocks = [block for row in others if (block := _split(row, first, view))]
+    if not blocks:
+        return []
+    title = plain(view.texts("compare_why", first=clean(first.name)), "bold")
+    parts: list[RenderableType] = ["", title, plain(view.texts("compare_factors"))]
+    return [*parts, *(part for block in blocks for part in ("", *block))]
+
+
+def _split(row: ComparisonRow, first: ComparisonRow, view: View) -> list[RenderableType]:
+    texts, name = view.texts, clean(row.name)
+    if row.growing_ratio == 0:
+        return [plain(texts("compare_none", model=name))]
+    if row.axes is None or first.axes is None or row.axes_to_first is None:
+        return []
+    own, base, over = row.axes, first.axes, row.axes_to_first
+    lines = [
+        (over.plain, texts("axis_plain", own=view.size(own.plain), first=view.size(base.plain))),
+        (over.entry, texts("axis_entry", own=share_text(own.entry), first=share_text(base.entry))),
+        (over.layers, texts("axis_layers", own=share_text(own.layers), first=share_text(base.layers))),
+        (over.held, texts("axis_held", own=share_text(own.held), first=share_text(base.held))),
+    ]
+    if own.engine != 1 or base.engine != 1:
+        shares = {"own": share_text(own.engine), "first": share_text(base.engine)}
+        lines.append((over.engine, texts("axis_engine", **shares)))
+    title = plain(texts("compare_split", model=name, ratio=ratio_text(row.growing_ratio)))
+    rows = [(f"× {ratio_text(factor)}", text) for factor, text in lines]
+    return [title, Padding(labelled(rows), (0, 0, 0, 2))]
 
 
 def ratio_text(ratio: Fraction | None) -> str:
     """Return a ratio in three figures, or nothing.
 
-    >>> ratio_text(Fraction(1, 3)), ratio_text(Fraction(1234, 10)), ratio_text(None)
-    ('0.333', '123', '')
+    >>> ratio_text(Fraction(1, 3)), ratio_text(Fraction(1234, 10)), ratio_text(Fraction(1)), ratio_text(None)
+    ('0.333', '123', '1.00', '')
     """
     if ratio is None:
         return ""
     value = float(ratio)
     if value >= 1000:
         return f"{value:,.0f}"
-    return f"{value:.3g}" if 0 < value < 1 else f"{value:#.3g}".rstrip(".")
+    return f"{value:.3g}" if value < 0.001 else f"{value:#.3g}".rstrip(".")
+
+
+def change_text(change: Fraction | None) -> str:
+    """Return a change as a percentage; rounded, but never to nothing or to everything that it is not.
+
+    >>> change_text(Fraction(-45, 100)), change_text(Fraction(1, 3)), change_text(Fraction(-9996, 10000))
+    ('−45 %', '+33 %', '−99.96 %')
+    """
+    if change is None:
+        return ""
+    percent = 100 * change
+    decimals = next(
+        (n for n in range(4) if round(percent, n) not in (0, -100) or round(percent, n) == percent), 4
+    )
+    sign = "−" if percent < 0 else "+" if percent > 0 else ""
+    return f"{sign}{abs(float(percent)):,.{decimals}f} %"
+
+
+def share_text(share: Fraction) -> str:
+    """Return a share as a percentage in three figures.
+
+    >>> share_text(Fraction(6, 52)), share_text(Fraction(1))
+    ('11.5 %', '100 %')
+    """
+    return f"{ratio_text(100 * share)} %"

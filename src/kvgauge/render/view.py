@@ -7,7 +7,7 @@ from fractions import Fraction
 from io import StringIO
 from typing import TYPE_CHECKING
 
-from rich.console import Console
+from rich.console import Console, Group
 from rich.containers import Lines
 from rich.table import Table
 from rich.text import Text
@@ -61,8 +61,7 @@ class View:
             legacy_windows=False,
         )
         with console.capture() as capture:
-            for part in parts:
-                console.print(part)
+            console.print(Group(*parts))  # printed on its own, a text would lose how it wraps
         return "".join(f"{line.rstrip()}\n" for line in capture.get().splitlines())
 
 
