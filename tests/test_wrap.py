@@ -12,8 +12,12 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
+import kvgauge
 from kvgauge.cli.output import terminal_columns, write_note
-from kvgauge.render.messages import en, zh
+from kvgauge.render.explain import draw_explanation
+from kvgauge.render.messages import Texts, en, zh
+from kvgauge.render.size import draw_size
+from kvgauge.render.view import View
 from kvgauge.render.wrap import wrap
 
 CLOSING = "、。，．；：！？）》〉」』】〕］｝”’…,.;:!?)]}%％"
@@ -126,3 +130,29 @@ def test_notes_are_wrapped_on_a_terminal_alone(monkeypatch):
 def test_columns(monkeypatch, asked, columns):
     monkeypatch.setenv("COLUMNS", asked)
     assert terminal_columns(io.StringIO()) == columns
+
+
+MODELS = [
+    "Qwen/Qwen3-8B",
+    "google/gemma-3-27b-it",
+    "Qwen/Qwen3-Next-80B-A3B-Instruct",
+    "deepseek-ai/DeepSeek-V3.2",
+]
+
+
+def letters(text: str) -> list[str]:
+    return sorted(character for character in text if character.isalnum())
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+@pytest.mark.parametrize("model", MODELS)
+def test_answers_keep_every_letter_at_any_width(model, lang):
+    result = kvgauge.size(model)
+    texts = Texts(lang)
+    explanation = kvgauge.explain(result, lang=lang)
+    whole = letters(draw_explanation(explanation, View(texts, "gib", 400)))
+    for width in range(24, 201, 11):
+        text = draw_explanation(explanation, View(texts, "gib", width))
+        assert letters(text) == whole, width
+        for shown in (text, draw_size(result, View(texts, "gib", width))):
+            assert max(map(cell_len, shown.splitlines())) <= width

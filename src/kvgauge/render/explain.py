@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rich.cells import cell_len
 from rich.padding import Padding
 
 from kvgauge.arithmetic import number_text, with_numbers
@@ -14,6 +15,10 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from kvgauge.derivation import Explanation, Step
+
+_INDENT = 3
+#: Symbols stand in a table where their meaning has this much room, else one below the other.
+_MEANING_CELLS = 16
 
 
 def draw_explanation(explanation: Explanation, view: View) -> str:
@@ -31,24 +36,36 @@ def _step(number: int, step: Step, view: View) -> list[RenderableType]:
     lines = [plain(clean(step.text))]
     if len(step.symbols) > 1:
         lines = [plain(step.formula), plain(f"= {step.with_numbers}"), *lines]
-    body: list[RenderableType] = [*lines, _symbols(step, view), *_definitions(step)]
+    body: list[RenderableType] = [*lines, *_symbols(step, view), *_definitions(step)]
     if step.source:
         body.append(plain(view.texts("explain_source", source=clean(step.source)), "dim"))
-    return [*parts, *(Padding(part, (0, 0, 0, 3)) for part in body), ""]
+    return [*parts, *(Padding(part, (0, 0, 0, _INDENT)) for part in body), ""]
 
 
-def _symbols(step: Step, view: View) -> RenderableType:
+def _symbols(step: Step, view: View) -> list[RenderableType]:
     """Each symbol with its value, what it means, and the config field it was read from."""
-    texts = view.texts
+    rows = [
+        (clean(name), number_text(value), _meaning(name, step, view)) for name, value in step.symbols.items()
+    ]
+    columns = (max((cell_len(row[place]) for row in rows), default=0) + 2 for place in (0, 1))
+    if view.width - _INDENT - sum(columns) < _MEANING_CELLS:
+        lines = (
+            view.texts("explain_join").join(word for word in (f"{n} = {v}", m) if word) for n, v, m in rows
+        )
+        return [plain(line) for line in lines]
     grid = table("", "", "", right=(1,))
     grid.show_header = False
-    for name, value in step.symbols.items():
-        meaning = step.symbol_meanings.get(name, "")
-        path = step.symbol_paths.get(name)
-        origin = texts("explain_config", path=clean(path)) if path else ""
-        words = [word for word in (clean(meaning), origin) if word]
-        grid.add_texts(clean(name), number_text(value), texts("explain_join").join(words))
-    return grid
+    for row in rows:
+        grid.add_texts(*row)
+    return [grid]
+
+
+def _meaning(name: str, step: Step, view: View) -> str:
+    texts, path = view.texts, step.symbol_paths.get(name)
+    origin = texts("explain_config", path=clean(path)) if path else ""
+    return texts("explain_join").join(
+        word for word in (clean(step.symbol_meanings.get(name, "")), origin) if word
+    )
 
 
 def _definitions(step: Step) -> list[RenderableType]:
