@@ -10,8 +10,12 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from kvgauge.errors import FeatureUnsupportedError, InvalidRequestError, ModelNotFoundError
+
+if TYPE_CHECKING:
+    from kvgauge.sources.gguf import Tensor
 
 Json = Mapping[str, object]
 
@@ -27,6 +31,7 @@ class RawModel:
         quantization: ``hf_quant_config.json`` beside the config.
         overrides: fields that the user changed.
         provenance: where a catalogue row comes from, and its date.
+        tensors: the tensor table of a GGUF.
     """
 
     id: str
@@ -36,6 +41,7 @@ class RawModel:
     quantization: Json | None = None
     overrides: Json = field(default_factory=dict)
     provenance: str = ""
+    tensors: tuple[Tensor, ...] = ()
 
 
 def load_raw(
@@ -154,12 +160,15 @@ def _is_path(model: str | Path) -> bool:
 def apply_overrides(raw: RawModel, overrides: Json) -> RawModel:
     """Return the model with config fields changed; dotted keys reach into nested objects.
 
+    GGUF keys hold dots themselves: a whole key is meant there, and wherever the config has such a key.
+
     Raises:
         InvalidRequestError: a key is empty or crosses a value that is not an object.
     """
     config: dict[str, object] = dict(raw.config)
+    flat = "general.architecture" in config
     for key, value in overrides.items():
-        parts = key.split(".")
+        parts = [key] if flat or key in config else key.split(".")
         if not all(parts) or len(parts) > 16:
             raise InvalidRequestError(f"--override key {key!r} is not a dotted name", field="override")
         level = config
