@@ -6,17 +6,11 @@ that contradict each other become one clear error that names the field.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeGuard
 
 from kvgauge.errors import InvalidFieldError, MissingFieldError
-
-MAX_LAYERS = 10_000
-MAX_HEADS = 1 << 20
-MAX_WIDTH = 1 << 26
-MAX_WINDOW = 1 << 50
+from kvgauge.readers.values import MAX_HEADS, MAX_LAYERS, MAX_WIDTH, MAX_WINDOW, as_count, is_int, short
 
 #: Spellings of one fact, the first present and not null wins.
 ALIASES: dict[str, tuple[str, ...]] = {
@@ -60,11 +54,6 @@ class ReadLog:
     used: dict[str, object] = field(default_factory=dict)
     defaulted: dict[str, object] = field(default_factory=dict)
     checked: dict[tuple[int, int, int], tuple[int, ...]] = field(default_factory=dict)
-
-
-def is_int(value: object) -> TypeGuard[int]:
-    """Whether a JSON value is an integer (true and false are not)."""
-    return isinstance(value, int) and not isinstance(value, bool)
 
 
 @dataclass(frozen=True)
@@ -250,22 +239,14 @@ _LOOSE_ALIASES = frozenset(
 )  # fmt: skip
 
 
-def as_count(value: object, where: str, *, low: int, high: int) -> int:
-    """Check that a JSON value is a whole number within bounds.
-
-    Raises:
-        InvalidFieldError: it is not.
-    """
-    if isinstance(value, float) and math.isfinite(value) and value.is_integer():
-        value = int(value)
-    if not is_int(value):
-        raise InvalidFieldError(f"{where} must be a whole number, not {short(value)}", field=where)
-    if not low <= value <= high:
-        raise InvalidFieldError(f"{where} is {short(value)}, expected {low} to {high}", field=where)
-    return value
-
-
-def short(value: object) -> str:
-    """Return a value for an error message, never long."""
-    text = repr(value) if isinstance(value, str | int | float | bool | None) else type(value).__name__
-    return text if len(text) <= 40 else text[:37] + "..."
+__all__ = [
+    "MAX_HEADS",
+    "MAX_LAYERS",
+    "MAX_WIDTH",
+    "MAX_WINDOW",
+    "ConfigView",
+    "ReadLog",
+    "as_count",
+    "is_int",
+    "short",
+]

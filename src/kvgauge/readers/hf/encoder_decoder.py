@@ -11,8 +11,8 @@ from dataclasses import replace
 from kvgauge.layers import Axis, Counted, LayerCache, LayerKind, Mechanism
 from kvgauge.readers.hf import decoder
 from kvgauge.readers.hf.config import MAX_HEADS, MAX_LAYERS, ConfigView
-from kvgauge.readers.hf.mixers.attention import key_value_streams
 from kvgauge.readers.hf.rows import ModelTypeRow
+from kvgauge.readers.streams import key_value_streams
 
 _DEPTHS = (
     "num_decoder_layers",

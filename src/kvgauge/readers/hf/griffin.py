@@ -8,10 +8,10 @@ from __future__ import annotations
 from kvgauge.errors import InvalidFieldError
 from kvgauge.layers import Counted, LayerCache, LayerKind, Mechanism
 from kvgauge.readers.hf.config import MAX_HEADS, ConfigView
-from kvgauge.readers.hf.mixers.attention import key_value_streams
 from kvgauge.readers.hf.mixers.state import state_cache
 from kvgauge.readers.hf.patterns import layer_count, window_tokens, word_of
 from kvgauge.readers.hf.rows import ModelTypeRow
+from kvgauge.readers.streams import key_value_streams
 
 _DEFAULT_BLOCKS = ("recurrent", "recurrent", "attention")
 _LISTS = ("block_types", "_block_types", "layers_block_type", "layer_types")

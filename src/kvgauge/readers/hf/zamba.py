@@ -11,10 +11,10 @@ from __future__ import annotations
 from kvgauge.errors import InvalidFieldError
 from kvgauge.layers import Counted, LayerCache, LayerKind, Mechanism
 from kvgauge.readers.hf.config import MAX_HEADS, MAX_LAYERS, ConfigView
-from kvgauge.readers.hf.mixers.attention import key_value_streams
 from kvgauge.readers.hf.mixers.state import state_cache
 from kvgauge.readers.hf.patterns import layer_count, word_of
 from kvgauge.readers.hf.rows import ModelTypeRow
+from kvgauge.readers.streams import key_value_streams
 
 _LISTS = ("layers_block_type", "layer_types")
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kvgauge.errors import InvalidFieldError
-from kvgauge.layers import Axis, Counted, LayerCache, LayerKind, Mechanism, Role, Stream
+from kvgauge.layers import Axis, Counted, LayerCache, LayerKind, Mechanism
 from kvgauge.readers.hf.config import MAX_HEADS, MAX_WIDTH, MAX_WINDOW, ConfigView, as_count
 from kvgauge.readers.hf.rows import ModelTypeRow, class_defaults
+from kvgauge.readers.streams import key_value_streams
 
 _KIND = {
     "full": LayerKind.FULL,
@@ -214,14 +215,6 @@ def _kind_specific(view: ConfigView, word: str, name: str) -> int | None:
         if value is not None:
             return value
     return None
-
-
-def key_value_streams(heads: int, key_width: int, value_width: int, counted: Counted) -> tuple[Stream, ...]:
-    """Return the K and the V stream of one layer."""
-    return (
-        Stream(Role.KEY, heads, key_width, counted),
-        Stream(Role.VALUE, heads, value_width, counted),
-    )
 
 
 def attention_geometry(

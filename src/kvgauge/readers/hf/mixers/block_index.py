@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from kvgauge.layers import LayerCache, LayerKind, Mechanism, Role, Shard, Stream
+from kvgauge.layers import LayerCache, LayerKind, Mechanism
 from kvgauge.readers.hf.config import ConfigView
+from kvgauge.readers.streams import BLOCK_INDEX_DTYPE, index_stream
 
 _SPARSE_WORD = "minimax_m3_sparse"
 
@@ -29,7 +30,7 @@ def block_index_cache(view: ConfigView, index: int) -> tuple[LayerCache, ...]:
         return ()
     # The class spells the geometry of the published file out, one level up.
     level, name = (section, "sparse_index_dim") if section is not None else (view, "index_head_dim")
-    keys = Stream(Role.INDEX, 1, level.count(name), shard=Shard.REPLICATED, declared_dtype="bf16")
+    keys = index_stream(level.count(name), BLOCK_INDEX_DTYPE)
     return (
         LayerCache(
             index,

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kvgauge.errors import InvalidFieldError
-from kvgauge.layers import ONE_PER_SEQUENCE, Counted, LayerCache, LayerKind, Mechanism, Role, Shard, Stream
+from kvgauge.layers import Counted, LayerCache, LayerKind, Mechanism
 from kvgauge.readers.hf.config import MAX_WINDOW, ConfigView, as_count
+from kvgauge.readers.streams import DSA_INDEX_DTYPE, compressor_ring, index_stream, record_streams
 
-_INDEX_DTYPE = "fp8_e4m3"
 _RATE_NAMES = {"csa": "compressed_sparse_attention", "hca": "heavily_compressed_attention"}
 
 
@@ -33,7 +33,7 @@ def compressed_caches(view: ConfigView, index: int, word: str) -> tuple[LayerCac
             index,
             LayerKind.SLIDING,
             Mechanism.COMPRESSED_ATTENTION,
-            _record(head_dim, rope, Counted(to_tokens=window)),
+            record_streams(head_dim, rope, Counted(to_tokens=window)),
             window_tokens=window,
             sources=view.sources(*names),
         )
@@ -49,42 +49,23 @@ def compressed_caches(view: ConfigView, index: int, word: str) -> tuple[LayerCac
             index,
             LayerKind.COMPRESSED,
             Mechanism.COMPRESSED_ATTENTION,
-            (*_record(head_dim, rope, counted), _ring(ratio, overlap, head_dim)),
+            (*record_streams(head_dim, rope, counted), compressor_ring(ratio, overlap, head_dim)),
             sources=sources,
         )
     )
     if word == "csa":
         width = view.count("index_head_dim", because="is the width of CSA's index keys")
-        keys = Stream(Role.INDEX, 1, width, counted, Shard.REPLICATED, declared_dtype=_INDEX_DTYPE)
+        keys = index_stream(width, DSA_INDEX_DTYPE, counted)
         caches.append(
             LayerCache(
                 index,
                 LayerKind.INDEX,
                 Mechanism.COMPRESSED_ATTENTION,
-                (keys, _ring(ratio, overlap, width)),
+                (keys, compressor_ring(ratio, overlap, width)),
                 sources=view.sources("index_head_dim", "compress_ratios", "compress_rates"),
             )
         )
     return tuple(caches)
-
-
-def _record(head_dim: int, rope: int, counted: Counted) -> tuple[Stream, ...]:
-    record = Stream(Role.RECORD, 1, head_dim - rope, counted, Shard.REPLICATED)
-    if not rope:
-        return (record,)
-    return (record, Stream(Role.ROPE, 1, rope, counted, Shard.REPLICATED))
-
-
-def _ring(ratio: int, overlap: int, width: int) -> Stream:
-    """Return the compressor's ring: overlap x ratio rows of (key-value, score) x overlap x width."""
-    return Stream(
-        Role.COMPRESSOR,
-        overlap * ratio,
-        2 * overlap * width,
-        ONE_PER_SEQUENCE,
-        Shard.REPLICATED,
-        declared_dtype="f32",
-    )
 
 
 def _ratio(view: ConfigView, index: int, word: str) -> int:

@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from kvgauge.errors import InvalidFieldError
 from kvgauge.layers import ONE_PER_SEQUENCE, Counted, LayerCache, LayerKind, Mechanism, Role, Shard, Stream
 from kvgauge.readers.hf.config import MAX_LAYERS, ConfigView, short
-
-_DSA_INDEX_DTYPE = "fp8_e4m3"
+from kvgauge.readers.streams import BLOCK_INDEX_DTYPE, DSA_INDEX_DTYPE, index_stream, latent_streams
 
 
 def is_latent(view: ConfigView) -> bool:
@@ -25,15 +24,12 @@ def latent_cache(view: ConfigView, index: int, window: int | None) -> tuple[Laye
     rank = view.count("kv_lora_rank")
     rope = view.count("qk_rope_head_dim", low=0, because="is the rope part of a latent row")
     counted = Counted(to_tokens=window)
-    streams = [Stream(Role.LATENT, 1, rank, counted, Shard.REPLICATED)]
-    if rope:
-        streams.append(Stream(Role.ROPE, 1, rope, counted, Shard.REPLICATED))
     return (
         LayerCache(
             index,
             LayerKind.SLIDING if window else LayerKind.LATENT,
             Mechanism.LATENT_ATTENTION,
-            tuple(streams),
+            latent_streams(rank, rope, counted),
             window_tokens=window,
             sources=view.sources(
                 "kv_lora_rank", "qk_rope_head_dim", *(("sliding_window",) if window else ())
@@ -66,9 +62,7 @@ def index_cache(view: ConfigView, index: int) -> tuple[LayerCache, ...]:
         return (_summary_cache(view, index),)
     width = view.count("index_head_dim")
     pool = view.optional_count("index_kpool") or 1
-    keys = Stream(
-        Role.INDEX, 1, width, Counted(step_tokens=pool), Shard.REPLICATED, declared_dtype=_DSA_INDEX_DTYPE
-    )
+    keys = index_stream(width, DSA_INDEX_DTYPE, Counted(step_tokens=pool))
     return (
         LayerCache(
             index,
@@ -92,8 +86,7 @@ def _summary_cache(view: ConfigView, index: int) -> LayerCache:
     name = "indexer_head_dim" if view.has("indexer_head_dim") else "index_head_dim"
     ratio = view.count("indexer_compress_ratio", because="says how many tokens one index key stands for")
     heads = view.optional_count("indexer_kv_heads") or 1
-    counted = Counted(step_tokens=ratio)
-    keys = Stream(Role.INDEX, heads, view.count(name), counted, Shard.REPLICATED, declared_dtype="bf16")
+    keys = index_stream(view.count(name), BLOCK_INDEX_DTYPE, Counted(step_tokens=ratio), heads)
     sources = view.sources(name, "indexer_compress_ratio", "indexer_kv_heads")
     return LayerCache(index, LayerKind.INDEX, Mechanism.SPARSE_INDEX, (keys,), sources=sources)
 

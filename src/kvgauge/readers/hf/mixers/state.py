@@ -13,12 +13,12 @@ from fractions import Fraction
 
 from kvgauge.dtypes import canonical_dtype
 from kvgauge.errors import InvalidFieldError, InvalidRequestError, UnknownArchitectureError
-from kvgauge.layers import ONE_PER_SEQUENCE, LayerCache, LayerKind, Mechanism, Role, Shard, Stream
+from kvgauge.layers import LayerCache, LayerKind, Mechanism, Shard, Stream
 from kvgauge.readers.hf.config import MAX_HEADS, ConfigView, as_count
 from kvgauge.readers.hf.mixers.attention import attention_geometry, head_width, query_heads
 from kvgauge.readers.hf.rows import ModelTypeRow
-
-MAX_KERNEL = 1 << 12
+from kvgauge.readers.streams import conv_stream, shifted_tokens_stream, state_stream
+from kvgauge.readers.values import MAX_KERNEL
 
 #: First whose fields are all present: (fields, mechanism).
 SIGNATURES: tuple[tuple[tuple[str, ...], Mechanism], ...] = (
@@ -70,7 +70,7 @@ def short_convolution_cache(view: ConfigView, index: int) -> LayerCache:
     """Return the columns of one short-convolution layer (LFM2): hidden_size x (conv_L_cache - 1)."""
     kernel = view.count("conv_L_cache", high=MAX_KERNEL)
     channels = view.optional_count("conv_dim") or view.count("hidden_size")
-    stream = Stream(Role.CONV, channels, 1, ONE_PER_SEQUENCE, Shard.SPLIT, columns=kernel - 1)
+    stream = conv_stream(channels, 1, kernel)
     return LayerCache(
         index,
         LayerKind.CONVOLUTION,
@@ -83,14 +83,6 @@ def short_convolution_cache(view: ConfigView, index: int) -> LayerCache:
 _MAMBA2_HEADS = ("mamba_num_heads", "mamba_n_heads", "n_mamba_heads", "num_heads")
 
 Built = tuple[tuple[Stream, ...], tuple[str, ...]]
-
-
-def _state(vectors: int, width: int, dtype: str | None, shard: Shard = Shard.SPLIT) -> Stream:
-    return Stream(Role.RECURRENT, vectors, width, ONE_PER_SEQUENCE, shard, declared_dtype=dtype)
-
-
-def _conv(vectors: int, width: int, kernel: int, shard: Shard = Shard.SPLIT) -> Stream:
-    return Stream(Role.CONV, vectors, width, ONE_PER_SEQUENCE, shard, columns=kernel - 1)
 
 
 def declared_state_dtype(view: ConfigView) -> str | None:
@@ -124,9 +116,9 @@ def _gated_delta_net(view: ConfigView, row: ModelTypeRow, beside: str) -> Built:
     names = ("linear_num_key_heads", "linear_num_value_heads", "linear_key_head_dim", "linear_value_head_dim",
              "linear_conv_kernel_dim", "mamba_ssm_dtype")  # fmt: skip
     streams = (
-        _conv(key_heads, 2 * key_dim, kernel),
-        _conv(value_heads, value_dim, kernel),
-        _state(value_heads, value_dim * key_dim, declared_state_dtype(view)),
+        conv_stream(key_heads, 2 * key_dim, kernel),
+        conv_stream(value_heads, value_dim, kernel),
+        state_stream(value_heads, value_dim * key_dim, declared_state_dtype(view)),
     )
     return streams, names
 
@@ -140,7 +132,7 @@ def _jet_block(view: ConfigView) -> Built:
     heads, key_dim = jet.count("num_heads", high=MAX_HEADS), jet.count("head_dim")
     value_dim = scaled_width(jet, "expand_v", key_dim)
     kernel = jet.count("conv_size", high=MAX_KERNEL)
-    return (_conv(heads, value_dim, kernel), _state(heads, key_dim * value_dim, None)), (
+    return (conv_stream(heads, value_dim, kernel), state_stream(heads, key_dim * value_dim, None)), (
         "efficient_attention_config",
     )
 
@@ -165,7 +157,10 @@ def _kimi_delta(view: ConfigView, row: ModelTypeRow, beside: str) -> Built:
     else:
         heads, width = view.count("linear_num_heads", high=MAX_HEADS), view.count("linear_head_dim")
         kernel = view.count("linear_conv_kernel_dim", high=MAX_KERNEL)
-    streams = (_conv(heads, 3 * width, kernel), _state(heads, width * width, declared_state_dtype(view)))
+    streams = (
+        conv_stream(heads, 3 * width, kernel),
+        state_stream(heads, width * width, declared_state_dtype(view)),
+    )
     return streams, ("linear_attn_config", "linear_num_heads", "linear_head_dim", "linear_conv_kernel_dim")
 
 
@@ -174,7 +169,10 @@ def _lightning(view: ConfigView, row: ModelTypeRow, beside: str) -> Built:
     if heads is None:
         raise view.missing("num_attention_heads", "gives the heads of the state")
     width = head_width(view, row, 0, 1)
-    return (_state(heads, width * width, declared_state_dtype(view)),), ("num_attention_heads", "head_dim")
+    return (state_stream(heads, width * width, declared_state_dtype(view)),), (
+        "num_attention_heads",
+        "head_dim",
+    )
 
 
 def _mamba2_heads(view: ConfigView) -> tuple[int, int]:
@@ -201,9 +199,9 @@ def _mamba2(view: ConfigView, row: ModelTypeRow, beside: str) -> Built:
         because="is the convolution's width",
     )
     streams = (
-        _conv(heads, width, kernel),
-        _conv(groups, 2 * state, kernel, Shard.GROUPS),
-        _state(heads, width * state, declared_state_dtype(view)),
+        conv_stream(heads, width, kernel),
+        conv_stream(groups, 2 * state, kernel, Shard.GROUPS),
+        state_stream(heads, width * state, declared_state_dtype(view)),
     )
     names = (*_MAMBA2_HEADS, "mamba_head_dim", "mamba_d_head", "mamba_headdim", "mamba_d_ssm", *state_names,
              "n_groups", "mamba_n_groups", "mamba_ngroups", "conv_kernel",
@@ -248,7 +246,7 @@ def _mamba1(view: ConfigView, row: ModelTypeRow, beside: str) -> Built:
     kernel = _first_count(
         view, ("mamba_d_conv", "conv_kernel", "d_conv"), high=MAX_KERNEL, because="is the convolution's width"
     )
-    streams = (_conv(inner, 1, kernel), _state(inner, state, declared_state_dtype(view)))
+    streams = (conv_stream(inner, 1, kernel), state_stream(inner, state, declared_state_dtype(view)))
     names = (
         "hidden_size",
         "mamba_expand",
@@ -264,7 +262,7 @@ def _mamba1(view: ConfigView, row: ModelTypeRow, beside: str) -> Built:
 def _rg_lru(view: ConfigView, row: ModelTypeRow, beside: str) -> Built:
     width = view.optional_count("lru_width") or view.count("hidden_size")
     kernel = view.count("conv1d_width", high=MAX_KERNEL)
-    streams = (_conv(width, 1, kernel), _state(width, 1, declared_state_dtype(view)))
+    streams = (conv_stream(width, 1, kernel), state_stream(width, 1, declared_state_dtype(view)))
     return streams, ("lru_width", "hidden_size", "conv1d_width")
 
 
@@ -277,10 +275,10 @@ def _gated_linear(view: ConfigView, row: ModelTypeRow, beside: str) -> Built:
         raise InvalidFieldError(
             f"{heads} heads do not divide the state of {key_width} x {value_width}", field="num_heads"
         )
-    streams = [_state(heads, (key_width // heads) * (value_width // heads), declared_state_dtype(view))]
+    streams = [state_stream(heads, (key_width // heads) * (value_width // heads), declared_state_dtype(view))]
     if view.flag("use_short_conv", default=False):
         kernel = view.count("conv_size", high=MAX_KERNEL)
-        streams.insert(0, _conv(2 * key_width + value_width, 1, kernel))
+        streams.insert(0, conv_stream(2 * key_width + value_width, 1, kernel))
     return tuple(streams), ("num_heads", "hidden_size", "expand_k", "expand_v", "use_short_conv")
 
 
@@ -291,7 +289,10 @@ def _inkling(view: ConfigView, row: ModelTypeRow, beside: str) -> Built:
     )
     hidden = view.count("hidden_size")
     heads, key_width, value_width = attention_geometry(view, row, 0, 1, beside)
-    streams = (_conv(heads, key_width + value_width, kernel), _conv(2 * hidden, 1, kernel, Shard.REPLICATED))
+    streams = (
+        conv_stream(heads, key_width + value_width, kernel),
+        conv_stream(2 * hidden, 1, kernel, Shard.REPLICATED),
+    )
     return streams, (
         "sconv_kernel_size",
         "conv_kernel_size",
@@ -308,8 +309,8 @@ def _rwkv(view: ConfigView, row: ModelTypeRow, beside: str) -> Built:
     if row.model_type == "rwkv" or width is None:
         attention = view.optional_count("attention_hidden_size") or hidden
         return (
-            Stream(Role.CONV, hidden, 2, ONE_PER_SEQUENCE, Shard.SPLIT),
-            _state(attention, 3, None),
+            shifted_tokens_stream(hidden, 2),
+            state_stream(attention, 3, None),
         ), ("hidden_size", "attention_hidden_size")
     inner = view.optional_count("attention_hidden_size") or hidden
     if inner % width:
@@ -317,8 +318,8 @@ def _rwkv(view: ConfigView, row: ModelTypeRow, beside: str) -> Built:
             f"{inner} channels do not divide into heads of {width}", field=view.path + "head_size"
         )
     streams = (
-        Stream(Role.CONV, hidden, 2, ONE_PER_SEQUENCE, Shard.SPLIT),
-        _state(inner // width, width * width, declared_state_dtype(view)),
+        shifted_tokens_stream(hidden, 2),
+        state_stream(inner // width, width * width, declared_state_dtype(view)),
     )
     return streams, ("hidden_size", "attention_hidden_size", "head_size", "head_dim")
 
