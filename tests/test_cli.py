@@ -145,7 +145,7 @@ def test_notes_go_to_stderr(kv):
     code, out, err = kv("qwen.json", "--context", "64k")
     assert code == 0
     assert "exceed" not in out
-    assert err == "warning: 65536 tokens exceed the model's own limit of 40960\n"
+    assert err == "warning: 65,536 tokens exceed the model's own limit of 40,960\n"
 
 
 def test_standard_input_is_read_when_asked():

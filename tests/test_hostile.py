@@ -203,3 +203,58 @@ def test_contradictions_name_the_field(changes, named):
     with pytest.raises(kvgauge.KvgaugeError) as caught:
         kvgauge.size({**config_of("Qwen/Qwen3-8B"), **changes})
     assert named in str(caught.value) + str(caught.value.field)
+
+
+def codes(result: kvgauge.SizeResult) -> set[str]:
+    return {note.code for note in result.notes}
+
+
+def test_an_override_that_nothing_reads_is_named():
+    outside = kvgauge.size("Qwen/Qwen3.5-35B-A3B", overrides={"num_key_value_heads": 8})
+    (note,) = (n for n in outside.notes if n.code == "override_without_effect")
+    assert "text_config.num_key_value_heads" in note.message
+    assert "override_without_effect" in codes(
+        kvgauge.size("Qwen/Qwen3-8B", overrides={"num_key_value_headz": 4})
+    )
+    inside = kvgauge.size("Qwen/Qwen3.5-35B-A3B", overrides={"text_config.num_key_value_heads": 8})
+    assert "override_without_effect" not in codes(inside)
+    assert inside.cache.growth_bytes_per_token == 4 * outside.cache.growth_bytes_per_token
+
+
+@pytest.mark.parametrize("options", [{"image_tokens": 5}, {"encoder_tokens": 5}, {"state_dtype": "bf16"}])
+def test_an_option_that_nothing_answers_to_is_named(options):
+    assert "option_without_effect" in codes(kvgauge.size("Qwen/Qwen3-8B", **options))
+
+
+def test_a_window_without_a_pattern_in_an_unknown_design_is_refused():
+    config = {**config_of("Qwen/Qwen3-8B"), "model_type": "brand_new", "sliding_window": 2048}
+    config.pop("use_sliding_window", None)
+    with pytest.raises(kvgauge.KvgaugeError, match="layer_types"):
+        kvgauge.size(config)
+
+
+def test_a_list_longer_than_the_model_is_cut_and_said():
+    config = {**config_of("Qwen/Qwen3-8B"), "layer_types": ["full_attention"] * 40}
+    result = kvgauge.size(config)
+    assert result.cache.total_bytes == kvgauge.size("Qwen/Qwen3-8B").cache.total_bytes
+    assert "list_longer_than_layers" in codes(result)
+
+
+def test_an_adapter_is_no_model():
+    with pytest.raises(kvgauge.KvgaugeError, match="adapter"):
+        kvgauge.size({"peft_type": "LORA", "base_model_name_or_path": "x"})
+
+
+def test_what_is_assumed_is_graded_so():
+    exact = kvgauge.size("Qwen/Qwen3-8B")
+    inferred = kvgauge.size({**config_of("Qwen/Qwen3-8B"), "model_type": "brand_new"})
+    assert (exact.grade, inferred.grade) == ("exact", "assumed")
+    assert {a["grade"] for a in inferred.allocations} == {"assumed"}
+    staged = kvgauge.size("nvidia/NVIDIA-Nemotron-Nano-9B-v2", pp=4)
+    assert "layer_order_unknown" in codes(staged)
+    assert staged.grade == "assumed"
+
+
+def test_a_static_cache_too_small_for_the_load_is_said():
+    result = kvgauge.size("Qwen/Qwen3-8B", engine="transformers", engine_args="cache=static max_cache_len=64")
+    assert "static_cache_too_small" in codes(result)

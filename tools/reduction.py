@@ -19,7 +19,7 @@ from kvgauge.sources.compact import compact_names, expand_names
 
 Json = Mapping[str, object]
 
-_KEPT_PRIVATE = frozenset({"_sliding_window_pattern", "_block_types", "_num_mtp_layers"})
+_KEPT_PRIVATE = frozenset({"_sliding_window_pattern", "_block_types", "_num_mtp_layers", "_layer_order"})
 
 _DROPPED = re.compile(
     r"_.*"

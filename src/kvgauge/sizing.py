@@ -14,6 +14,7 @@ from kvgauge.engines import load_engine, parse_engine
 from kvgauge.engines.base import RequestedDtypes, allocation_kind
 from kvgauge.errors import FeatureUnsupportedError, InvalidRequestError
 from kvgauge.readers.hf import read_config
+from kvgauge.request_notes import context_notes, idle_option_notes, override_notes, parallel_notes
 from kvgauge.sources import RawModel, load_raw
 from kvgauge.units import json_number, parse_tokens
 from kvgauge.workload import Parallelism, Workload
@@ -86,6 +87,15 @@ class SizeResult:
     notes: tuple[Note, ...]
     theory: CacheAnswer | None = None
 
+    @property
+    def grade(self) -> str:
+        """``exact``, or ``assumed`` where a note says that something had to be."""
+        asked = self.request.dtypes
+        codes = {note.code for note in self.notes}
+        if asked.k and asked.v:
+            codes -= {"dtype_assumed"}
+        return "assumed" if codes & _ASSUMING else "exact"
+
     @cached_property
     def allocations(self) -> list[dict[str, object]]:
         """What each rank holds, one entry a group of layers."""
@@ -95,7 +105,7 @@ class SizeResult:
                 if size:
                     because = f"{demand.group.num_layers} {demand.group.kind.value} layers"
                     kind = allocation_kind(demand.group.kind)
-                    result.append(_allocation(demand.group.name, kind, rank, size, because))
+                    result.append(_allocation(demand.group.name, kind, rank, size, self.grade, because))
         return result
 
     def to_dict(self) -> dict[str, object]:
@@ -157,7 +167,13 @@ class SizeResult:
         }
 
 
-def _allocation(name: str, kind: str, rank: int, size_bytes: int, because: str) -> dict[str, object]:
+#: Notes that say an answer rests on more than shapes and rules.
+_ASSUMING = frozenset({"inferred", "dtype_assumed", "engine_version_newer", "layer_order_unknown"})
+
+
+def _allocation(
+    name: str, kind: str, rank: int, size_bytes: int, grade: str, because: str
+) -> dict[str, object]:
     return {
         "name": name,
         "kind": kind,
@@ -166,7 +182,7 @@ def _allocation(name: str, kind: str, rank: int, size_bytes: int, because: str) 
         "bytes": size_bytes,
         "low_bytes": size_bytes,
         "high_bytes": size_bytes,
-        "grade": "exact",
+        "grade": grade,
         "because": because,
     }
 
@@ -244,9 +260,7 @@ def size(
     defaulted = _defaulted(
         context=context, sequences=sequences, kv_dtype=kv_dtype or (k_dtype and v_dtype), engine=engine
     )
-    workload, notes = _workload(
-        architecture, context, sequences, encoder_tokens, image_tokens, shared_prefix, mtp
-    )
+    workload = _workload(architecture, context, sequences, encoder_tokens, image_tokens, shared_prefix, mtp)
     kv_word = kv_dtype
     dtypes = RequestedDtypes(
         _dtype(k_dtype or kv_word), _dtype(v_dtype or kv_word), _dtype(state_dtype), _dtype(index_dtype)
@@ -265,8 +279,16 @@ def size(
         )
         theory = CacheAnswer(architecture, workload, request.parallelism, plain)
     _ = answer.per_rank_bytes  # refuses an impossible split now, not when it is printed
-    all_notes = (*architecture.notes, *notes, *version_notes, *demand.notes, *_parallel_notes(request))
-    return SizeResult(loaded, request, answer, all_notes, theory)
+    notes = (
+        *architecture.notes,
+        *override_notes(architecture, loaded.raw.overrides),
+        *context_notes(architecture, workload),
+        *idle_option_notes(architecture, workload, dtypes, encoder_given=encoder_tokens is not None),
+        *version_notes,
+        *demand.notes,
+        *parallel_notes(workload, request.parallelism, loaded.raw.config),
+    )
+    return SizeResult(loaded, request, answer, notes, theory)
 
 
 def _defaulted(**given: object) -> tuple[str, ...]:
@@ -291,7 +313,7 @@ def _workload(
     image_tokens: int | str | None,
     shared_prefix: int | str | None,
     mtp: int,
-) -> tuple[Workload, tuple[Note, ...]]:
+) -> Workload:
     limit = architecture.context_limit_tokens
     context_tokens = _context(context, limit)
     if encoder_tokens is not None:
@@ -304,7 +326,7 @@ def _workload(
         raise FeatureUnsupportedError(
             "the config describes no multi-token-prediction layers", hint="leave --mtp out", field="mtp"
         )
-    workload = Workload(
+    return Workload(
         context_tokens,
         1 if sequences is None else sequences,
         encoder,
@@ -312,12 +334,6 @@ def _workload(
         parse_tokens(shared_prefix or 0, what="shared-prefix"),
         mtp,
     )
-    notes: list[Note] = []
-    if limit is not None and context_tokens > limit:
-        text = f"{context_tokens} tokens exceed the model's own limit of {limit}"
-        values = (("context", str(context_tokens)), ("limit", str(limit)))
-        notes.append(Note("context_beyond_limit", "warning", text, values))
-    return workload, tuple(notes)
 
 
 def _context(context: int | str | None, limit: int | None) -> int:
@@ -330,22 +346,6 @@ def _context(context: int | str | None, limit: int | None) -> int:
             )
         return limit
     return parse_tokens(context)
-
-
-def _parallel_notes(request: Request) -> tuple[Note, ...]:
-    spread = request.parallelism
-    notes: list[Note] = []
-    if spread.data > 1:
-        sequences = -(-request.workload.sequences // spread.data)
-        text = f"per_rank_bytes is the fullest of {spread.data} replicas, with {sequences} sequences"
-        notes.append(
-            Note(
-                "data_parallel", "info", text, (("replicas", str(spread.data)), ("sequences", str(sequences)))
-            )
-        )
-    if spread.expert > 1:
-        notes.append(Note("expert_parallel", "info", "expert parallelism divides weights, not the cache"))
-    return tuple(notes)
 
 
 __all__ = ["Model", "ModelLike", "SizeResult", "load", "size"]

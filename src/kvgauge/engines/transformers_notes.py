@@ -9,6 +9,7 @@ from kvgauge.dtypes import row_bytes
 from kvgauge.engines.base import GroupDemand
 from kvgauge.engines.transformers_streams import OUTSIDE, WINDOW_KINDS, Storage, state_streams
 from kvgauge.layers import Mechanism, Role
+from kvgauge.units import format_bytes
 
 Notes = tuple[Note, ...]
 
@@ -33,16 +34,28 @@ def storage_notes(
         "prompt_alive_bytes": alive,
         "transient_expansion_bytes": transient,
     }
-    notes = [*outside_notes]
+    notes = [*outside_notes, *_too_small(storage)]
     if kept != demands:
         notes.append(_no_object(storage, held_back))
     if alive:
-        text = f"sliding layers keep the whole prompt alive until the next token: {alive} bytes more"
-        notes.append(Note("prompt_alive", "info", text, (("bytes", str(alive)),)))
+        text = f"sliding layers keep the whole prompt alive until the next token: {format_bytes(alive)} more"
+        notes.append(Note("prompt_alive", "info", text, (("size", format_bytes(alive)),)))
     if transient:
-        text = f"every step expands the latents of one layer to K and V of all heads: {transient} bytes"
-        notes.append(Note("latents_expanded", "info", text, (("bytes", str(transient)),)))
+        text = (
+            f"every step expands the latents of one layer to K and V of all heads: {format_bytes(transient)}"
+        )
+        notes.append(Note("latents_expanded", "info", text, (("size", format_bytes(transient)),)))
     return tuple(notes), details
+
+
+def _too_small(storage: Storage) -> Notes:
+    """Say when a static cache can't hold the load."""
+    room, context = storage.choice.max_cache_tokens, storage.workload.context_tokens
+    if storage.choice.cache != "static" or room is None or context <= room:
+        return ()
+    text = f"the static cache holds {room:,} tokens, the load has {context:,}"
+    values = (("max_cache_len", f"{room:,}"), ("context", f"{context:,}"))
+    return (Note("static_cache_too_small", "warning", text, values),)
 
 
 def _total(storage: Storage, demands: Iterable[GroupDemand]) -> int:
@@ -57,17 +70,19 @@ def _outside(storage: Storage) -> tuple[int, Notes]:
         return 0, ()
     size = _total(storage, [GroupDemand(g, state_streams(g, storage)) for g in groups])
     where = OUTSIDE[groups[0].mechanism]
-    text = f"the recurrent state, {size} bytes, is kept {where}; it is not counted here"
-    return size, (Note("state_outside_cache", "warning", text, (("bytes", str(size)), ("where", where))),)
+    text = f"the recurrent state, {format_bytes(size)}, is kept {where}; it is not counted here"
+    return size, (
+        Note("state_outside_cache", "warning", text, (("size", format_bytes(size)), ("where", where))),
+    )
 
 
 def _no_object(storage: Storage, held_back: int) -> Note:
     name = storage.architecture.model_type
     text = (
         f"a plain forward of {name} returns no cache object, so the cache is 0 bytes; "
-        f"generate() makes one that holds {held_back} bytes"
+        f"generate() makes one that holds {format_bytes(held_back)}"
     )
-    return Note("no_cache_object", "warning", text, (("model_type", name), ("bytes", str(held_back))))
+    return Note("no_cache_object", "warning", text, (("model_type", name), ("size", format_bytes(held_back))))
 
 
 def _prompt_alive(storage: Storage, demands: Iterable[GroupDemand]) -> int:

@@ -81,7 +81,7 @@ def read_config(
         prescribed_kv_dtype=prescribed,
         prescribed_by=prescribed_by,
         fields=tuple(log.used.items()),
-        notes=(*dtype_notes, *_reading_notes(view, row, log, layers)),
+        notes=(*dtype_notes, *_reading_notes(view, row, log, count)),
     )
 
 
@@ -119,8 +119,40 @@ _LOOP_FIELDS = ("n_recurrent_loops", "loop_num_passes", "num_loops", "total_ut_s
 _STATE_KINDS = frozenset({LayerKind.NONE, LayerKind.SHARED, LayerKind.RECURRENT, LayerKind.CONVOLUTION})
 
 
+_LAYER_LISTS = (
+    "layer_types",
+    "layers_block_type",
+    "compress_ratios",
+    "hybrid_layer_pattern",
+    "attn_type_list",
+)
+
+
+def _longer_lists(view: ConfigView, num_layers: int) -> tuple[Note, ...]:
+    """Say when a list names more layers than the model and its multi-token prediction have."""
+    predicted = view.optional_count("num_nextn_predict_layers", low=0) or 0
+    notes: list[Note] = []
+    for name in _LAYER_LISTS:
+        entries = view.values.get(name)
+        if isinstance(entries, list) and len(entries) > num_layers + predicted:
+            text = f"{view.path}{name} has {len(entries)} entries; those beyond {num_layers} layers are left out"
+            values = (
+                ("field", view.path + name),
+                ("entries", str(len(entries))),
+                ("layers", str(num_layers)),
+            )
+            notes.append(Note("list_longer_than_layers", "warning", text, values))
+    return tuple(notes)
+
+
 def _check_language_model(view: ConfigView, row: ModelTypeRow) -> None:
-    """Refuse encoders of unknown types, and looped models of unknown design."""
+    """Refuse what is no model, encoders of unknown types, and looped models of unknown design."""
+    if "peft_type" in view.values or "_diffusers_version" in view.values or "_class_name" in view.values:
+        raise UnknownArchitectureError(
+            "this is the config of an adapter or of a diffusion pipeline, not of a language model",
+            hint="give the config.json of the base model",
+            field="peft_type" if "peft_type" in view.values else "_class_name",
+        )
     for name in _LOOP_FIELDS:
         if row.reader != "looped" and (view.optional_count(name, low=0) or 0) > 1:
             raise UnknownArchitectureError(
@@ -184,9 +216,7 @@ def context_limit(view: ConfigView) -> int | None:
     return min(found[1], MAX_WINDOW)
 
 
-def _reading_notes(
-    view: ConfigView, row: ModelTypeRow, log: ReadLog, layers: tuple[LayerCache, ...]
-) -> tuple[Note, ...]:
+def _reading_notes(view: ConfigView, row: ModelTypeRow, log: ReadLog, num_layers: int) -> tuple[Note, ...]:
     notes: list[Note] = []
     if not row.known:
         name = row.model_type or "(none)"
@@ -198,6 +228,7 @@ def _reading_notes(
                 (("model_type", name),),
             )
         )
+    notes.extend(_longer_lists(view, num_layers))
     if any(level.mentions("talker_config") for level in view.outer):
         text = "only the language model that writes text is counted, not the talker beside it"
         notes.append(Note("other_stacks", "info", text))

@@ -267,6 +267,8 @@ def _from_code(view: ConfigView, row: ModelTypeRow, count: int) -> tuple[tuple[s
         return (row.layer_word or "full",) * count, ""
     if view.has("use_sliding_window"):
         return _switched(view, count), view.path + "use_sliding_window"
+    if not row.known:
+        raise view.missing("layer_types", f"says which layers slide (sliding_window is {window})")
     return ("sliding",) * count, view.path + "sliding_window"
 
 
