@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 
 from kvgauge.errors import (
     DamagedFileError,
-    FeatureUnsupportedError,
     InvalidRequestError,
     KvgaugeError,
     ModelNotFoundError,
@@ -98,8 +97,8 @@ def test_standard_input(monkeypatch: pytest.MonkeyPatch):
 
 def test_a_dict_is_a_config():
     assert load_raw(CONFIG) == RawModel("config", "dict", CONFIG)
-    with pytest.raises(FeatureUnsupportedError, match="GGUF"):
-        load_raw({"general.architecture": "llama"})
+    metadata = {"general.architecture": "llama"}
+    assert load_raw(metadata) == RawModel("metadata", "gguf", metadata)
 
 
 def test_a_file_goes_before_a_name_of_the_catalogue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -189,19 +188,9 @@ def test_missing_files(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 def test_folders_without_a_config(tmp_path: Path):
     with pytest.raises(ModelNotFoundError, match="holds no config"):
         load_raw(tmp_path)
-    (tmp_path / "model.gguf").write_bytes(b"GGUF")
-    with pytest.raises(FeatureUnsupportedError, match="GGUF"):
-        load_raw(tmp_path)
     (tmp_path / NAME).mkdir()
     with pytest.raises(DamagedFileError, match="not a regular file"):
         load_raw(tmp_path)
-
-
-def test_gguf_files_are_named_as_such(tmp_path: Path):
-    for name in ("model.gguf", "MODEL.GGUF", NAME):
-        with pytest.raises(FeatureUnsupportedError, match="GGUF") as caught:
-            load_raw(_write(tmp_path, b"GGUF\x03\x00\x00\x00", name))
-        assert caught.value.hint
 
 
 def test_pipes_and_broken_links(tmp_path: Path):

@@ -13,7 +13,7 @@ from kvgauge.dtypes import canonical_dtype, display_dtype
 from kvgauge.engines import load_engine, parse_engine
 from kvgauge.engines.base import RequestedDtypes, allocation_kind
 from kvgauge.errors import FeatureUnsupportedError, InvalidRequestError
-from kvgauge.readers.hf import read_config
+from kvgauge.readers import read_architecture
 from kvgauge.request_notes import context_notes, idle_option_notes, override_notes, parallel_notes
 from kvgauge.sources import RawModel, load_raw
 from kvgauge.units import json_number, parse_tokens
@@ -61,7 +61,8 @@ def load(model: ModelLike, *, overrides: Mapping[str, object] | None = None, off
             return model
         return load(dict(model.raw.config), overrides=overrides)
     raw = load_raw(model, overrides, offline=offline)
-    return Model(raw, read_config(raw.config, raw.quantization))
+    shapes = {tensor.name: tensor.shape for tensor in raw.tensors}
+    return Model(raw, read_architecture(raw.config, raw.quantization, shapes))
 
 
 @dataclass(frozen=True)

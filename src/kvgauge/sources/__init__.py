@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kvgauge.errors import FeatureUnsupportedError, InvalidRequestError, ModelNotFoundError
+from kvgauge.errors import InvalidRequestError, ModelNotFoundError
 
 if TYPE_CHECKING:
     from kvgauge.sources.gguf import Tensor
@@ -61,7 +61,7 @@ def load_raw(
 
     Raises:
         InvalidRequestError: nothing is named. ModelNotFoundError: no source knows it.
-        DamagedFileError: the file is not a config. FeatureUnsupportedError: a GGUF file.
+        DamagedFileError: the file is neither a config nor a GGUF.
     """
     raw = _find(model, revision)
     return apply_overrides(raw, overrides) if overrides else raw
@@ -70,9 +70,7 @@ def load_raw(
 def _find(model: str | Path | Json, revision: str | None) -> RawModel:
     if isinstance(model, Mapping):
         if "general.architecture" in model:
-            raise FeatureUnsupportedError(
-                "GGUF metadata is not read by this release", hint="give the config.json"
-            )
+            return RawModel(str(model.get("general.name") or "metadata"), "gguf", model)
         return RawModel(str(model.get("_name_or_path") or "config"), "dict", model)
     if not isinstance(model, str | Path) or not str(model).strip():
         raise InvalidRequestError("MODEL is empty", hint="give a model id, a config.json, a folder or -")
@@ -84,6 +82,12 @@ def _find(model: str | Path | Json, revision: str | None) -> RawModel:
         from kvgauge.sources.local import read_path  # noqa: PLC0415
 
         return read_path(Path(model))
+    if ":" in str(model) or "/" not in str(model):
+        from kvgauge.sources.ollama import find_ollama  # noqa: PLC0415
+
+        pulled = find_ollama(str(model))
+        if pulled is not None:
+            return pulled
     return _find_by_name(HubName.parse(str(model), revision))
 
 

@@ -1,25 +1,25 @@
-"""Local sources: a config.json, a folder that holds one, or standard input."""
+"""Local sources: a config.json or a GGUF, a folder that holds one, or standard input."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
 
-from kvgauge.errors import DamagedFileError, FeatureUnsupportedError, ModelNotFoundError
+from kvgauge.errors import DamagedFileError, ModelNotFoundError
 from kvgauge.sources import RawModel
 from kvgauge.sources.json_text import MAX_CONFIG_BYTES, parse_object
 
 _QUANT_FILE = "hf_quant_config.json"
-_HINT = "give a config.json or a folder that holds one"
+_HINT = "give a config.json, a GGUF or a folder that holds one"
 _GGUF_MAGIC = b"GGUF"
 
 
 def read_path(path: Path) -> RawModel:
-    """Read a config file, or the config.json of a folder, and the quantisation file beside it.
+    """Read a config file and the quantisation file beside it, or a GGUF; of a folder, the one that it holds.
 
     Raises:
-        ModelNotFoundError: nothing there. FeatureUnsupportedError: a GGUF file.
-        DamagedFileError: not a config, or not readable.
+        ModelNotFoundError: nothing there. InvalidRequestError: a folder of several GGUF models.
+        DamagedFileError: neither, or not readable.
     """
     try:
         return _read(path.expanduser())
@@ -33,25 +33,35 @@ def read_path(path: Path) -> RawModel:
 def _read(path: Path) -> RawModel:
     folder = path.is_dir()
     file = path / "config.json" if folder else path
-    if file.suffix.lower() == ".gguf":
-        raise _gguf(file)
     if not file.exists():
-        if folder and any(path.glob("*.gguf")):
-            raise _gguf(path)
+        gguf = _gguf_of(path) if folder else None
+        if gguf is not None:
+            return gguf
         what = f"{path} holds no config.json" if folder else f"there is no file {path}"
         raise ModelNotFoundError(what, hint=_HINT, field="MODEL")
+    if file.suffix.lower() == ".gguf" or _is_gguf(file):
+        from kvgauge.sources.gguf_local import read_gguf  # noqa: PLC0415 - a config needs none of it
+
+        return read_gguf(file)
     config = parse_object(_read_bytes(file), str(file))
     quant = file.with_name(_QUANT_FILE)
     quantization = parse_object(_read_bytes(quant), str(quant)) if quant.is_file() else None
     return RawModel(str(path), "file", config, quantization=quantization)
 
 
-def _gguf(path: Path) -> FeatureUnsupportedError:
-    return FeatureUnsupportedError(
-        f"{path}: GGUF files are not read by this release",
-        hint="give the config.json of the model that it was made from",
-        field="MODEL",
-    )
+def _gguf_of(folder: Path) -> RawModel | None:
+    from kvgauge.sources.gguf_local import only_model, read_gguf  # noqa: PLC0415
+
+    model = only_model(folder)
+    return None if model is None else read_gguf(model, str(folder))
+
+
+def _is_gguf(file: Path) -> bool:
+    """Whether a file of another name is a GGUF, by its first bytes."""
+    if not file.is_file():
+        return False
+    with file.open("rb") as stream:
+        return stream.read(len(_GGUF_MAGIC)) == _GGUF_MAGIC
 
 
 def read_stdin() -> RawModel:
@@ -73,7 +83,4 @@ def _read_bytes(file: Path) -> bytes:
     if not file.is_file():
         raise DamagedFileError(f"{file} is not a regular file", hint=_HINT, field=str(file))
     with file.open("rb") as stream:
-        data = stream.read(MAX_CONFIG_BYTES + 1)
-    if data.startswith(_GGUF_MAGIC):
-        raise _gguf(file)
-    return data
+        return stream.read(MAX_CONFIG_BYTES + 1)

@@ -76,6 +76,7 @@ MESSAGES: Mapping[str, str] = {
     "source_file": "file",
     "source_stdin": "standard input",
     "source_dict": "config",
+    "source_gguf": "GGUF",
     "grade.exact": "exact: follows from the shapes and the rules",
     "grade.measured": "measured: from a recorded measurement",
     "grade.assumed": "assumed: see the notes",
