@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from kvgauge.layers import Axis, LayerCache, LayerKind, Mechanism, Stream
 
 NoteLevel = Literal["info", "warning"]
 
 
-@dataclass(frozen=True, slots=True)
-class Note:
+class Note(NamedTuple):
     """Something the user should know beside the numbers.
 
     ``values`` fill the placeholders of the translated message; ``message`` is the English text.

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
+from typing import NamedTuple
 
 from kvgauge.architecture import LayerGroup, ModelArchitecture
 from kvgauge.engines.base import Demand, GroupDemand, StreamDemand
@@ -17,8 +18,7 @@ from kvgauge.workload import Parallelism, Workload
 _MAMBA = frozenset({Mechanism.MAMBA1, Mechanism.MAMBA2})
 
 
-@dataclass(frozen=True, slots=True)
-class Term:
+class Term(NamedTuple):
     """One growing part of one sequence: ``bytes_per_step x round((min(T, to) - from)+ / step)``."""
 
     group: str
@@ -52,8 +52,7 @@ class Term:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class Stretch:
+class Stretch(NamedTuple):
     """Contexts over which one sequence grows by the same bytes a token; ``to_tokens`` None: no end."""
 
     from_tokens: int

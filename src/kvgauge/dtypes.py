@@ -7,17 +7,15 @@ for the packed latents.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 from kvgauge.errors import FeatureUnsupportedError, InvalidRequestError
 from kvgauge.layers import Role
 
 
-@dataclass(frozen=True, slots=True)
-class Packing:
+class Packing(NamedTuple):
     """Bytes of one vector: packed elements, scales, padding.
 
     Args:
@@ -42,8 +40,7 @@ class Packing:
         return -(-width * self.bits // 8) + scales * self.scale_bytes + self.pad_bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Format:
+class Format(NamedTuple):
     """A named cache format.
 
     Args:
@@ -109,6 +106,9 @@ _GGML_BLOCKS = {
 # Quantised caches of Transformers (quanto, hqq): groups of 64 elements over whole rows, each with a 16-bit
 # scale and zero. Written as a quarter of a group, as rows need not hold whole ones: 16 x bits / 8 + 1 bytes.
 _GROUPED = {"int8_group64": (16, 17), "int4_group64": (16, 9), "int2_group64": (16, 5)}
+
+#: The block types that llama.cpp takes for -ctk and -ctv (v0.5.0); the others are for weights.
+_LLAMA_CPP_CACHE_TYPES = ("q8_0", "q4_0", "q4_1", "q5_0", "q5_1", "iq4_nl")
 
 _BF16 = Packing(16)
 
@@ -202,7 +202,10 @@ def canonical_dtype(word: str) -> str:
     name = _ALIASES.get(name, name)
     if name in _TABLE:
         return name
-    near = difflib.get_close_matches(name, [*_TABLE, *_ALIASES], n=1)
+    from difflib import get_close_matches  # noqa: PLC0415 - only a mistyped name needs it
+
+    stored = [*_PLAIN_BITS, *_ALIASES, *_PACKED, *_LLAMA_CPP_CACHE_TYPES]
+    near = get_close_matches(name, stored, n=1, cutoff=0.5) or get_close_matches(name, _TABLE, n=1)
     hint = f"did you mean {near[0]}?" if near else "for example bf16, fp8, q8_0, nvfp4, fp8_ds_mla"
     raise InvalidRequestError(f"dtype {word!r} is not a cache format of any engine", hint=hint)
 

@@ -12,8 +12,8 @@ K kernel.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
+from typing import NamedTuple
 
 from kvgauge.dtypes import get_format
 from kvgauge.engines.base import GroupDemand, StreamDemand
@@ -25,16 +25,14 @@ Number = int | float
 Symbols = dict[str, Number]
 
 
-@dataclass(frozen=True, slots=True)
-class Definition:
+class Definition(NamedTuple):
     """How a symbol follows from others."""
 
     symbol: str
     formula: str
 
 
-@dataclass(frozen=True, slots=True)
-class GroupFormula:
+class GroupFormula(NamedTuple):
     """A formula, the values of its symbols, and the definitions of those that are computed."""
 
     formula: str

@@ -27,11 +27,11 @@ _SIZE_SCALES = {
 }  # fmt: skip
 _BINARY_STEPS = ((1 << 40, "TiB"), (GIB, "GiB"), (MIB, "MiB"), (KIB, "KiB"))
 _DECIMAL_STEPS = ((10**12, "TB"), (10**9, "GB"), (10**6, "MB"), (10**3, "kB"))
-_NUMBER = re.compile(r"(\d{1,20}(?:\.\d{1,9})?)\s*([a-z]*)", re.IGNORECASE)
+_NUMBER = r"(\d{1,20}(?:\.\d{1,9})?)\s*([a-z]*)"  # compiled when one is read
 
 
 def _scaled(text: str, scales: dict[str, int], what: str, example: str) -> int:
-    match = _NUMBER.fullmatch(text.strip().replace(",", "").replace("_", ""))
+    match = re.fullmatch(_NUMBER, text.strip().replace(",", "").replace("_", ""), re.IGNORECASE)
     scale = scales.get(match[2].lower()) if match else None
     if match is None or scale is None:
         raise InvalidRequestError(f"{what} {text!r} is not understood", hint=f"write it like {example}")

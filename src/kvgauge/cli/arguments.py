@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kvgauge.cli.options import VALUE_FLAGS
 from kvgauge.errors import FeatureUnsupportedError
@@ -24,8 +23,7 @@ _TRUE = frozenset({"1", "true", "t", "yes", "y", "on"})
 _GROUP_FLAGS = frozenset({"--help", "-h", "--version"})
 
 
-@dataclass(frozen=True, slots=True)
-class Positional:
+class Positional(NamedTuple):
     """A word of the command line that is no option; ``position`` is its place."""
 
     position: int

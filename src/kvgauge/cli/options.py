@@ -6,14 +6,12 @@ options of commands that this release does not have: they are known, and refused
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 Kind = Literal["text", "count", "flag", "list"]
 
 
-@dataclass(frozen=True, slots=True)
-class OptionRow:
+class OptionRow(NamedTuple):
     """One option.
 
     Args:
@@ -70,6 +68,8 @@ LOAD = (
     OptionRow("engine", ("--engine",), "engine", metavar="NAME[@VERSION]"),
     OptionRow("engine_args", ("--engine-args",), "engine"),
     OptionRow("override", ("--override",), "engine", "list", "KEY=VALUE"),
+    OptionRow("revision", ("--revision",), "engine", metavar="NAME"),
+    OptionRow("refresh", ("--refresh",), "engine", "flag"),
     OptionRow("no_weights", ("--no-weights",), "engine", "flag"),
 )
 
@@ -85,13 +85,12 @@ OUTPUT = (
 
 _LATER_VALUES = (
     "--gpu", "--gpu-file", "--memory", "--kv-memory", "--utilization", "--reserve", "--weights", "--command",
-    "--revision", "--emit", "--price-file",
+    "--emit", "--price-file",
 )  # fmt: skip
 
 LATER = (
     *(OptionRow(flag.lstrip("-").replace("-", "_"), (flag,), "later") for flag in _LATER_VALUES),
     OptionRow("check", ("--check",), "later", "flag"),
-    OptionRow("refresh", ("--refresh",), "later", "flag"),
 )
 
 ALL = (*LOAD, WHY, *OUTPUT, *LATER)

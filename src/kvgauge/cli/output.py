@@ -22,9 +22,7 @@ if TYPE_CHECKING:
 MIN_COLUMNS, MAX_COLUMNS = 24, 120
 
 #: Stand-ins, of the same width, for characters that a terminal's encoding may lack.
-_STAND_INS = str.maketrans(
-    {"×": "x", "█": "#", "▓": "=", "▒": "+", "░": ".", "─": "-", "–": "-", "’": "'", "·": "-", "≤": "<", "−": "-"}
-)
+_STAND_INS = str.maketrans("×█▓▒░─–−’·≤", "x#=+.---'-<")
 
 
 class OutputFailedError(KvgaugeError):

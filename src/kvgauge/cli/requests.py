@@ -13,10 +13,11 @@ from kvgauge.units import parse_tokens
 _PASSED_ON = (
     "sequences", "encoder_tokens", "image_tokens", "shared_prefix", "kv_dtype", "k_dtype", "v_dtype",
     "state_dtype", "index_dtype", "mtp", "tp", "pp", "dp", "ep", "dcp", "engine", "engine_args",
+    "revision",
 )  # fmt: skip
 
 #: What may stand as a value of ``--override`` without quotes: bfloat16, Qwen3ForCausalLM, a/b.
-_BARE_WORD = re.compile(r"[A-Za-z_][\w./-]*")
+_BARE_WORD = r"[A-Za-z_][\w./-]*"
 
 
 def size_keywords(values: dict[str, Any]) -> dict[str, Any]:
@@ -28,8 +29,7 @@ def size_keywords(values: dict[str, Any]) -> dict[str, Any]:
     overrides = parse_overrides(values["override"])
     if overrides:
         keywords["overrides"] = overrides
-    if values["offline"]:
-        keywords["offline"] = True
+    keywords |= {name: True for name in ("refresh", "offline") if values[name]}
     return keywords
 
 
@@ -68,7 +68,7 @@ def _parse_override(pair: str) -> tuple[str, object]:
     try:
         return key, json.loads(text, parse_constant=_refuse_constant)
     except (ValueError, RecursionError):
-        if _BARE_WORD.fullmatch(text) and text not in ("NaN", "Infinity"):
+        if re.fullmatch(_BARE_WORD, text) and text not in ("NaN", "Infinity"):
             return key, text
     raise InvalidRequestError(
         f"--override {key}: {text[:80]!r} is not a JSON value",

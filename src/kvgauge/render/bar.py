@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 _PATTERNS = "█▓▒░"
 _STYLES = ("cyan", "green", "yellow", "magenta")
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(NamedTuple):
     """One part of a bar."""
 
     label: str
     size_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class Segment:
+class Segment(NamedTuple):
     """A part with its cells."""
 
     part: Part

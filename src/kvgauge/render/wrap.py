@@ -12,14 +12,10 @@ from rich.cells import cell_len
 
 _OPENING = frozenset("（《〈「『【〔［｛“‘([{")
 _CLOSING = frozenset("、。，．；：！？）》〉」』】〕］｝”’…,.;:!?)]}%％")
-#: East Asian characters, their punctuation, and full-width forms.
-_WIDE = re.compile(
-    r"[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff01-\uff60\uffe0-\uffe6]"
-)
 #: A line of more characters a cell than this is one of combining marks alone: it is cut early.
 _MAX_MARKS = 4
 #: The place between a number and its unit: 4.50 GiB, −45 %, 32,768 tokens, 48 层.
-_BEFORE_UNIT = re.compile(r"(?<=\d)( ?)(?=(?:[kKMGT]i?B|B|%|tokens?)(?![A-Za-z])|个|条|层|字节|倍|行|头)")
+_BEFORE_UNIT = r"(?<=\d)( ?)(?=(?:[kKMGT]i?B|B|%|tokens?)(?![A-Za-z])|个|条|层|字节|倍|行|头)"
 
 
 def wrap(text: str, width: int) -> list[str]:
@@ -55,7 +51,7 @@ def _exceeds(text: str, width: int) -> bool:
 
 def _pieces(text: str) -> list[str]:
     """Split where a line may end; spaces stay with what they follow."""
-    inside = {place for found in _BEFORE_UNIT.finditer(text) for place in found.span()}
+    inside = {place for found in re.finditer(_BEFORE_UNIT, text) for place in found.span()}
     places = [n for n in range(1, len(text)) if n not in inside and _may_break(text[n - 1], text[n])]
     return [text[start:end] for start, end in zip([0, *places], [*places, len(text)], strict=True)]
 
@@ -64,7 +60,7 @@ def _may_break(before: str, after: str) -> bool:
     """Whether a line may end between two characters."""
     if after.isspace() or after in _CLOSING or before in _OPENING:
         return False
-    return before.isspace() or bool(_WIDE.match(before) or _WIDE.match(after))
+    return before.isspace() or 2 in (cell_len(before), cell_len(after))
 
 
 def _cut(line: str, width: int) -> int:

@@ -6,10 +6,9 @@ Keys, codes, enums, units and option names are never translated.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
-from typing import Literal, Protocol, get_args
+from typing import Final, Literal, Protocol, get_args
 
 Lang = Literal["en", "zh"]
 LANGUAGES: tuple[Lang, ...] = get_args(Lang)
@@ -26,7 +25,6 @@ class NoteLike(Protocol):
     def values(self) -> tuple[tuple[str, str], ...]: ...  # noqa: D102
 
 
-@dataclass(frozen=True)
 class Texts:
     """The texts of one language; its module is imported at the first look-up.
 
@@ -34,7 +32,8 @@ class Texts:
     '1 sequence of 4,096 tokens'
     """
 
-    lang: Lang
+    def __init__(self, lang: Lang) -> None:
+        self.lang: Final = lang
 
     @cached_property
     def _messages(self) -> Mapping[str, str]:
