@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -9,6 +11,12 @@ from hypothesis import settings
 
 import kvgauge
 from support import SHARED
+
+# No test reaches a network or the caches of the one who runs it: the hub's settings are read at import, and
+# child processes inherit them. Tests of the hub talk to a server on loopback and say so.
+os.environ |= {"HF_HUB_OFFLINE": "1", "HF_HOME": tempfile.mkdtemp(prefix="kvgauge-hub-")}
+for _name in ("HF_ENDPOINT", "HF_TOKEN", "HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "MODELSCOPE_ENDPOINT"):
+    os.environ.pop(_name, None)
 
 settings.register_profile("ci", deadline=None, max_examples=60, derandomize=True)
 settings.load_profile("ci")

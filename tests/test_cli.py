@@ -218,7 +218,8 @@ def test_bare_command_shows_three_examples(kv):
 @pytest.mark.parametrize(
     ("argv", "code", "word"),
     [
-        (("no/such-model",), 4, "model_not_found"),
+        (("no/such-model",), 4, "offline"),
+        (("no-such-model",), 4, "model_not_found"),
         (("./missing.json",), 4, "model_not_found"),
         (("qwen.json", "--contxt", "3"), 2, "invalid_request"),
         (("qwen.json", "--context", "many"), 2, "invalid_request"),

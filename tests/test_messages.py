@@ -69,7 +69,7 @@ def test_every_word_that_is_looked_up_exists():
             assert texts(f"help.section.{row.section}")
         for engine in ENGINES:
             assert texts.find(f"engine.{engine}", "")
-        for source in ("catalogue", "file", "gguf", "stdin", "dict"):
+        for source in ("catalogue", "hub", "file", "gguf", "stdin", "dict"):
             assert texts(f"source_{source}", provenance="x")
 
 

@@ -22,8 +22,9 @@ from kvgauge.errors import (
     ModelNotFoundError,
 )
 from kvgauge.readers.hf import read_config
-from kvgauge.sources import HubName, RawModel, apply_overrides, load_raw
+from kvgauge.sources import RawModel, apply_overrides, load_raw
 from kvgauge.sources.json_text import MAX_CONFIG_BYTES, MAX_DEPTH, parse_object
+from kvgauge.sources.names import HubName
 from support import ROOT
 
 CONFIG = {"model_type": "llama", "num_hidden_layers": 2, "hidden_size": 64, "num_attention_heads": 4}
@@ -261,6 +262,31 @@ def test_names_taken_apart():
     assert HubName.parse("org/name@rev") == HubName("org/name", "rev")
     assert HubName.parse("org/name", "rev") == HubName("org/name", "rev")
     assert HubName.parse("https://hf.co/org/name/resolve/abc/config.json") == HubName("org/name", "abc")
+    assert HubName.parse("https://hf.co/org/name/blob/main/q/x.gguf") == HubName("org/name", None, "q/x.gguf")
+    assert HubName.parse("hf.co/org/name/tree/refs%2Fpr%2F1").revision == "refs/pr/1"
+    assert HubName.parse("ms:org/name@v1:x.gguf") == HubName("org/name", "v1", "x.gguf", "ms", False)
+    assert HubName.parse("https://modelscope.cn/models/org/name") == HubName("org/name", site="ms")
+    assert HubName.parse("https://elsewhere.example/org/name").id == "https://elsewhere.example/org/name"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "a/../b", "../a/b@c", "a/b@../../c", "a/b@/c", "a/b@c/", "a/b@-x", "a/b:../x.gguf", "a/b:/x.gguf", "a--b/c",
+        "a/b:x/../y.gguf", "a/b:x.bin", "a/b:c:d.gguf", "a", "a/b/c", "a b/c", "a/b@x y", "https://evil.example/a/b",
+        "http://huggingface.co.evil.example/a/b", "https://huggingface.co@evil.example/a/b", "ms:a", "ms:", "a/b@x\\y",
+    ],
+)  # fmt: skip
+def test_names_that_no_hub_can_have_are_refused_before_anybody_is_asked(name: str, monkeypatch):
+    def fail(*_: object, **__: object) -> None:
+        raise AssertionError("asked")
+
+    monkeypatch.setattr("kvgauge.sources.remote.cached_config", fail)
+    monkeypatch.setattr("kvgauge.sources.remote.keeps_offline", fail)
+    with pytest.raises(ModelNotFoundError) as caught:
+        load_raw(name)
+    assert caught.value.code == "model_not_found"
+    assert caught.value.hint
 
 
 # -- parsing never fails otherwise ------------------------------------------------------------------

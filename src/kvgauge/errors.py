@@ -1,7 +1,7 @@
 """The error tree: every refusal says what is wrong, where, and what to do.
 
 Exit codes follow the command-line contract: 1 the input can't be sized, 2 wrong usage,
-4 model not found.
+4 model not found, gated, private or unknown while offline, 5 network.
 """
 
 from __future__ import annotations
@@ -89,3 +89,23 @@ class ModelNotFoundError(KvgaugeError):
 
     code = "model_not_found"
     exit_code = 4
+
+
+class OfflineError(ModelNotFoundError):
+    """Neither the catalogue nor a local cache knows the model, and the network is not to be used."""
+
+    code = "offline"
+
+
+class GatedModelError(KvgaugeError):
+    """The hub knows the model and does not hand it out: a licence to accept, or a token it refuses."""
+
+    code = "gated"
+    exit_code = 4
+
+
+class NetworkError(KvgaugeError):
+    """A server can't be reached, is busy, or answers with something else than what was asked for."""
+
+    code = "network"
+    exit_code = 5

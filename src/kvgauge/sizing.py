@@ -46,8 +46,20 @@ class Model:
 ModelLike = str | Path | Mapping[str, object] | Model
 
 
-def load(model: ModelLike, *, overrides: Mapping[str, object] | None = None, offline: bool = False) -> Model:
+def load(
+    model: ModelLike,
+    *,
+    overrides: Mapping[str, object] | None = None,
+    revision: str | None = None,
+    refresh: bool = False,
+    offline: bool = False,
+) -> Model:
     """Find and read a model: a name, a path, ``-``, or a parsed config.
+
+    Args:
+        revision: a branch, tag or commit on the hub; ``org/name@revision`` says the same.
+        refresh: ask the hub, whatever the catalogue and the local cache say.
+        offline: use the catalogue, local files and the local cache alone.
 
     Raises:
         KvgaugeError: not found, damaged or not understood.
@@ -60,7 +72,7 @@ def load(model: ModelLike, *, overrides: Mapping[str, object] | None = None, off
         if not overrides:
             return model
         return load(dict(model.raw.config), overrides=overrides)
-    raw = load_raw(model, overrides, offline=offline)
+    raw = load_raw(model, overrides, offline=offline, revision=revision, refresh=refresh)
     shapes = {tensor.name: tensor.shape for tensor in raw.tensors}
     return Model(raw, read_architecture(raw.config, raw.quantization, shapes))
 
@@ -236,6 +248,8 @@ def size(
     engine: str | None = None,
     engine_args: str = "",
     overrides: Mapping[str, object] | None = None,
+    revision: str | None = None,
+    refresh: bool = False,
     offline: bool = False,
 ) -> SizeResult:
     """Return the cache and state of a model under a load.
@@ -246,6 +260,7 @@ def size(
         kv_dtype: dtype of K and V; ``k_dtype`` and ``v_dtype`` go before it. None or "auto": what the
             checkpoint prescribes, else the model dtype.
         engine: ``name[@version]``; None is ``theory``.
+        revision, refresh, offline: where the model comes from, as in ``load``.
 
     Raises:
         KvgaugeError: the model, the request or their combination is refused; says why.
@@ -255,7 +270,7 @@ def size(
     >>> size(config, context="32k").cache.total_bytes  # Qwen3-8B: 4.5 GiB
     4831838208
     """
-    loaded = load(model, overrides=overrides, offline=offline)
+    loaded = load(model, overrides=overrides, revision=revision, refresh=refresh, offline=offline)
     architecture = loaded.architecture
     name, version = parse_engine(engine) if engine else ("theory", None)
     defaulted = _defaulted(

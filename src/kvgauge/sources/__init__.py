@@ -1,18 +1,17 @@
 """Sources: where a model's config comes from.
 
 ``load_raw`` tries, in the order of the contract: an existing path, standard input (only ``-``), the shipped
-catalogue. A hub and GGUF source join here; both yield a ``RawModel`` too.
+catalogue, the local cache of the hub, the hub. All yield a ``RawModel``.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kvgauge.errors import InvalidRequestError, ModelNotFoundError
+from kvgauge.errors import InvalidRequestError
 
 if TYPE_CHECKING:
     from kvgauge.sources.gguf import Tensor
@@ -26,11 +25,11 @@ class RawModel:
 
     Args:
         id: what the user would call the model.
-        source: catalogue, file, stdin or dict.
+        source: catalogue, hub, file, gguf, stdin or dict.
         revision: resolved revision, where the source has one.
         quantization: ``hf_quant_config.json`` beside the config.
         overrides: fields that the user changed.
-        provenance: where a catalogue row comes from, and its date.
+        provenance: where a catalogue row comes from, and its date; the host and commit of a hub.
         tensors: the tensor table of a GGUF.
     """
 
@@ -50,24 +49,34 @@ def load_raw(
     *,
     offline: bool = False,
     revision: str | None = None,
+    refresh: bool = False,
 ) -> RawModel:
     """Find a model and return its config.
 
     Args:
-        model: a path, ``-``, ``org/name``, ``org/name@revision``, a hub URL, or a parsed config.
+        model: a path, ``-``, ``org/name``, ``org/name@revision``, ``ms:org/name``, a hub URL, or a parsed
+            config.
         overrides: config fields to change, by dotted name.
-        offline: stay away from the network (this release always does).
+        offline: stay away from the network.
         revision: a revision on the hub; ``@revision`` in the name says the same.
+        refresh: ask the hub, whatever the catalogue and the local cache say.
 
     Raises:
         InvalidRequestError: nothing is named. ModelNotFoundError: no source knows it.
-        DamagedFileError: the file is neither a config nor a GGUF.
+        GatedModelError: the hub does not hand it out. NetworkError: the hub does not answer.
+        DamagedFileError: the file is not a config.
     """
-    raw = _find(model, revision)
+    raw = _find(model, revision, refresh=refresh, offline=offline)
+    if revision and raw.source in ("file", "stdin", "dict"):
+        raise InvalidRequestError(
+            f"--revision {revision[:60]} is of a model on the hub, and {raw.id[:120]} is none",
+            hint="leave it out",
+            field="revision",
+        )
     return apply_overrides(raw, overrides) if overrides else raw
 
 
-def _find(model: str | Path | Json, revision: str | None) -> RawModel:
+def _find(model: str | Path | Json, revision: str | None, *, refresh: bool, offline: bool) -> RawModel:
     if isinstance(model, Mapping):
         if "general.architecture" in model:
             return RawModel(str(model.get("general.name") or "metadata"), "gguf", model)
@@ -88,67 +97,22 @@ def _find(model: str | Path | Json, revision: str | None) -> RawModel:
         pulled = find_ollama(str(model))
         if pulled is not None:
             return pulled
-    return _find_by_name(HubName.parse(str(model), revision))
+    return _find_by_name(str(model), revision, refresh=refresh, offline=offline)
 
 
-_DEFAULT_REVISIONS = frozenset({"main", "master"})
-_HUB_URL = re.compile(
-    r"(?:https?://[^/]+|hf\.co|huggingface\.co)/(?:models/)?(?P<id>[^/?#]+/[^/?#]+)"
-    r"(?:/(?:tree|blob|resolve|raw|commit)/(?P<revision>[^/?#]+))?(?:[/?#].*)?",
-    re.ASCII,
-)
+def _find_by_name(text: str, revision: str | None, *, refresh: bool, offline: bool) -> RawModel:
+    from kvgauge.sources.catalogue import find_model  # noqa: PLC0415
 
-
-@dataclass(frozen=True, slots=True)
-class HubName:
-    """What a name on the hub consists of: ``org/name@revision`` or ``org/name:file.gguf``, or a URL."""
-
-    id: str
-    revision: str | None = None
-    file: str | None = None
-
-    @classmethod
-    def parse(cls, text: str, revision: str | None = None) -> HubName:
-        """Take a name apart; the default branch counts as no revision.
-
-        >>> HubName.parse("https://huggingface.co/Qwen/Qwen3-8B/tree/main")
-        HubName(id='Qwen/Qwen3-8B', revision=None, file=None)
-        """
-        text = text.strip()
-        match = _HUB_URL.fullmatch(text)
-        if match:
-            text, revision = match["id"], match["revision"] or revision
-        elif "://" in text:
-            return cls(text, revision)
-        name, _, file = text.partition(":")
-        name, _, asked = name.partition("@")
-        revision = asked or revision
-        return cls(name.rstrip("/"), None if revision in _DEFAULT_REVISIONS else revision, file or None)
-
-
-def _find_by_name(name: HubName) -> RawModel:
-    from kvgauge.sources.catalogue import find_model, near_names  # noqa: PLC0415
-
-    found = find_model(name.id)
-    if found is not None and name.revision is None and name.file is None:
-        return found
-    shown = name.id[:120]
+    found = None if refresh or revision else find_model(text.strip())
     if found is not None:
-        what = f"revision {name.revision[:60]}" if name.revision else f"the file {(name.file or '')[:60]}"
-        raise ModelNotFoundError(
-            f"{what} of {shown} is on the hub only, which this release does not reach",
-            hint=f"leave it out to use the shipped config of {found.id}, or give a config.json",
-            field="MODEL",
-        )
-    if shown.endswith((".json", ".gguf", ".safetensors")):
-        raise ModelNotFoundError(f"there is no file {shown}", hint="check the path", field="MODEL")
-    near = near_names(name.id)
-    hint = f"did you mean {' or '.join(near)}? " if near else ""
-    raise ModelNotFoundError(
-        f"{shown} is not in the shipped catalogue, and this release does not reach the hub",
-        hint=f"{hint}{'Else give' if near else 'give'} a config.json or a folder that holds one",
-        field="MODEL",
-    )
+        return found
+    from kvgauge.sources.names import HubName  # noqa: PLC0415 - a name of the catalogue needs no more
+    from kvgauge.sources.remote import find_remote  # noqa: PLC0415
+
+    name = HubName.parse(text, revision)
+    if name.shipped and not refresh and name.revision is None and name.file is None:
+        found = find_model(name.id)
+    return found or find_remote(name, refresh=refresh, offline=offline)
 
 
 def _is_path(model: str | Path) -> bool:

@@ -109,6 +109,12 @@ def near_names(name: str) -> list[str]:
     return [plain[key] for key in near]
 
 
+def did_you_mean(name: str) -> str:
+    """Return "did you mean ...? Else " where the catalogue has a name like it, or ""."""
+    near = near_names(name)
+    return f"did you mean {' or '.join(near)}? Else " if near else ""
+
+
 def _plain(name: str) -> str:
     """A name without what people write differently: case, blanks, hyphens and underscores."""
     return name[:200].lower().replace("_", "-").replace(" ", "-")

@@ -73,6 +73,7 @@ MESSAGES: Mapping[str, str] = {
     "kv_value": "K in {k}, V in {v}",
     "mtp_value": "{count} speculative tokens",
     "source_catalogue": "catalogue ({provenance})",
+    "source_hub": "hub ({provenance})",
     "source_file": "file",
     "source_stdin": "standard input",
     "source_dict": "config",
@@ -93,6 +94,9 @@ MESSAGES: Mapping[str, str] = {
     "error.feature_unsupported": "",
     "error.invalid_request": "",
     "error.model_not_found": "",
+    "error.offline": "",
+    "error.gated": "",
+    "error.network": "",
     "error.internal": "",
     "error.output_failed": "",
     "hint": "  hint: {hint}",
@@ -164,8 +168,9 @@ MESSAGES: Mapping[str, str] = {
     "help.option.version": "Show the version and exit.",
     "help.about": (
         "What a language model's KV cache and recurrent state cost in memory, to the byte, with the reason. "
-        "'kvgauge MODEL' is 'kvgauge size MODEL'. MODEL is a name of the catalogue, a config.json, a folder "
-        "that holds one, or - for standard input. Every option can be set as KVGAUGE_NAME in the environment."
+        "'kvgauge MODEL' is 'kvgauge size MODEL'. MODEL is a name of the catalogue or the hub (org/name, "
+        "@revision, :file.gguf; ms:org/name on ModelScope), a config.json, a folder that holds one, or - for "
+        "standard input. Every option can be set as KVGAUGE_NAME in the environment."
     ),
     "help.verb.size": "How many bytes of cache and state this load needs.",
     "help.verb.compare": "The same for several models, with the ratio to the first.",
@@ -198,11 +203,13 @@ MESSAGES: Mapping[str, str] = {
     "help.option.engine": "theory (default: what must be kept) or an engine, as NAME[@VERSION].",
     "help.option.engine_args": "The engine's own flags, as one text.",
     "help.option.override": "Change a config field: KEY=VALUE, dotted keys, JSON values. Repeatable.",
+    "help.option.revision": "Branch, tag or commit on the hub; MODEL@NAME says the same.",
+    "help.option.refresh": "Ask the hub, whatever the catalogue and the local cache say.",
     "help.option.no_weights": "Leave weights out (this release sizes none).",
     "help.option.why": "Show how each number comes about, as 'explain' does.",
     "help.option.json": "One JSON object, integers in bytes.",
     "help.option.lang": "Language of texts. Default: KVGAUGE_LANG, else the locale.",
     "help.option.units": "gib (binary, default), gb (decimal) or bytes.",
-    "help.option.offline": "Use no network.",
+    "help.option.offline": "Use no network: catalogue, files and the local hub cache alone.",
     "help.option.color": "auto (default), always or never; NO_COLOR is honoured.",
 }

@@ -98,6 +98,7 @@ MESSAGES: Mapping[str, str] = {
     "kv_value": "K 用 {k}，V 用 {v}",
     "mtp_value": "{count} 个推测 token",
     "source_catalogue": "目录（{provenance}）",
+    "source_hub": "模型库（{provenance}）",
     "source_file": "文件",
     "source_stdin": "标准输入",
     "source_dict": "配置",
@@ -118,6 +119,9 @@ MESSAGES: Mapping[str, str] = {
     "error.feature_unsupported": "不支持：",
     "error.invalid_request": "用法错误：",
     "error.model_not_found": "找不到模型：",
+    "error.offline": "离线：",
+    "error.gated": "无权访问：",
+    "error.network": "网络：",
     "error.internal": "错误：",
     "error.output_failed": "无法写出：",
     "hint": "  提示：{hint}",
@@ -188,8 +192,8 @@ MESSAGES: Mapping[str, str] = {
     "help.option.version": "显示版本。",
     "help.about": (
         "语言模型的 KV 缓存与循环状态占用多少内存，精确到字节，并说明缘由。 "
-        "'kvgauge MODEL' 即 'kvgauge size MODEL'。MODEL 是目录中的名称、config.json、含有它的文件夹，"
-        "或用 - 表示标准输入。每个选项都可用环境变量 KVGAUGE_NAME 设置。"
+        "'kvgauge MODEL' 即 'kvgauge size MODEL'。MODEL 是目录或模型库中的名称（org/name、@revision、"
+        ":file.gguf；ms:org/name 表示 ModelScope）、config.json、含有它的文件夹，或用 - 表示标准输入。每个选项都可用环境变量 KVGAUGE_NAME 设置。"
     ),
     "help.verb.size": "此负载需要多少字节的缓存与状态。",
     "help.verb.compare": "并列比较多个模型，并给出与第一个的倍数。",
@@ -222,11 +226,13 @@ MESSAGES: Mapping[str, str] = {
     "help.option.engine": "theory（默认：必须保留的量）或某个引擎，写作 NAME[@VERSION]。",
     "help.option.engine_args": "引擎自己的参数，写成一段文本。",
     "help.option.override": "读取前改动配置字段：KEY=VALUE，键可用点号，值为 JSON。可重复。",
+    "help.option.revision": "模型库中的分支、标签或提交；也可写成 MODEL@名称。",
+    "help.option.refresh": "向模型库查询，不用目录与本地缓存的结果。",
     "help.option.no_weights": "不计权重（本版本不计算权重）。",
     "help.option.why": "显示每个数字的由来，同 explain。",
     "help.option.json": "输出一个 JSON 对象，字节为整数。",
     "help.option.lang": "文本语言。默认 KVGAUGE_LANG，否则取 locale。",
     "help.option.units": "gib（二进制，默认）、gb（十进制）或 bytes。",
-    "help.option.offline": "不使用网络。",
+    "help.option.offline": "不使用网络：仅用目录、文件与本地模型库缓存。",
     "help.option.color": "auto（默认）、always 或 never；遵从 NO_COLOR。",
 }
