@@ -193,7 +193,8 @@ MESSAGES: Mapping[str, str] = {
     "help.about": (
         "语言模型的 KV 缓存与循环状态占用多少内存，精确到字节，并说明缘由。 "
         "'kvgauge MODEL' 即 'kvgauge size MODEL'。MODEL 是目录或模型库中的名称（org/name、@revision、"
-        ":file.gguf；ms:org/name 表示 ModelScope）、config.json、含有它的文件夹，或用 - 表示标准输入。每个选项都可用环境变量 KVGAUGE_NAME 设置。"
+        ":file.gguf；ms:org/name 表示 ModelScope）、config.json、含有它的文件夹，或用 - 表示标准输入。"
+        "每个选项都可用环境变量 KVGAUGE_NAME 设置。"
     ),
     "help.verb.size": "此负载需要多少字节的缓存与状态。",
     "help.verb.compare": "并列比较多个模型，并给出与第一个的倍数。",
