@@ -17,6 +17,9 @@ from support import SHARED
 os.environ |= {"HF_HUB_OFFLINE": "1", "HF_HOME": tempfile.mkdtemp(prefix="kvgauge-hub-")}
 for _name in ("HF_ENDPOINT", "HF_TOKEN", "HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "MODELSCOPE_ENDPOINT"):
     os.environ.pop(_name, None)
+for _name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
+    os.environ.pop(_name, None)
+    os.environ.pop(_name.lower(), None)
 
 settings.register_profile("ci", deadline=None, max_examples=60, derandomize=True)
 settings.load_profile("ci")

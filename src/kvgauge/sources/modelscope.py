@@ -59,9 +59,8 @@ class ModelScope:
         listing = self._listing()
         if CONFIG_FILE not in listing.files:
             raise no_config(self.name, list(listing.files), self.site.shown)
-        revision = listing.commit or self._revision
-        config = self._parsed(listing, revision, CONFIG_FILE)
-        side = self._parsed(listing, revision, QUANT_FILE) if QUANT_FILE in listing.files else None
+        config = self._parsed(listing, CONFIG_FILE)
+        side = self._parsed(listing, QUANT_FILE) if QUANT_FILE in listing.files else None
         provenance = urlsplit(self.site.endpoint).hostname or ""
         if listing.commit:
             provenance += f", commit {listing.commit[:12]}"
@@ -73,7 +72,7 @@ class ModelScope:
         Raises:
             ModelNotFoundError, GatedModelError: ModelScope refuses. NetworkError: it does not answer ranges.
         """
-        reader = RangeReader(self.site, self._url(self._revision, file), file, limits or RangeLimits())
+        reader = RangeReader(self.site, self._url(file), file, limits or RangeLimits())
         answer = reader.open()
         if answer.status in (200, 206, 416):
             return reader
@@ -86,12 +85,12 @@ class ModelScope:
     def _revision(self) -> str:
         return self.name.revision or DEFAULT_REVISION
 
-    def _url(self, revision: str, file: str) -> str:
-        query = urlencode({"Revision": revision, "FilePath": file})
+    def _url(self, file: str) -> str:
+        query = urlencode({"Revision": self._revision, "FilePath": file})
         return f"{self.site.endpoint}/api/v1/models/{quote(self.name.id)}/repo?{query}"
 
-    def _parsed(self, listing: Listing, revision: str, file: str) -> dict[str, object]:
-        data = download(self.site, self._url(revision, file), file, listing.files[file])
+    def _parsed(self, listing: Listing, file: str) -> dict[str, object]:
+        data = download(self.site, self._url(file), file, listing.files[file])
         return parse_object(data, f"{self.name.id}/{file}")
 
     def _listing(self) -> Listing:
