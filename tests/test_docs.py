@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from gguf_files import write
 from support import ROOT, config_of
 
 DOCUMENTS = ["README.md", "README.zh-CN.md"]
@@ -38,6 +39,7 @@ def folder(tmp_path: Path) -> Path:
     config = json.dumps(config_of("Qwen/Qwen3-8B"))
     (model / "config.json").write_text(config, encoding="utf-8")
     (tmp_path / "path/to/config.json").write_text(config, encoding="utf-8")
+    write(tmp_path / "path/to/model.gguf")
     return tmp_path
 
 

@@ -22,25 +22,28 @@ _LAYER_PATTERNS = (
     "attn_type_list", "full_attn_layers", "full_attention_interval", "attn_layer_period",
     "attn_layer_indices", "full_attn_idxs", "hybrid_layer_pattern", "compress_ratios", "no_rope_layers",
     "no_rope_layer_interval", "sliding_window_pattern", "layer_group_size", "mb_per_layer",
-    "cross_attention_layers",
+    "cross_attention_layers", "attention.recurrent_layers", "attention.indexer.types",
+    "attention.shared_kv_layers",
 )  # fmt: skip
 _LAYER_COUNTS = (
     "num_hidden_layers", "n_layer", "n_layers", "num_layers", "num_transformer_layers", "num_decoder_layers",
-    "decoder_layers",
+    "decoder_layers", "decoder_block_count", "block_count",
 )  # fmt: skip
 _KEY_VALUE_HEADS = (
     "swa_num_key_value_heads", "swa_num_kv_heads", "num_global_key_value_heads", "global_num_key_value_heads",
     "num_key_value_heads", "num_kv_heads", "n_head_kv", "n_kv_heads", "kv_n_heads", "num_multi_query_heads",
     "num_query_groups", "multi_query_group_num", "multi_query", "block_configs", "num_attention_heads",
-    "num_heads", "n_head", "n_heads", "decoder_attention_heads",
+    "num_heads", "n_head", "n_heads", "decoder_attention_heads", "attention.head_count_kv",
+    "attention.head_count",
 )  # fmt: skip
 _HEAD_WIDTHS = (
     "swa_head_dim", "global_head_dim", "head_dim", "kv_channels", "attention_head_dim", "d_kv", "hidden_size",
-    "n_embd", "d_model", "n_embed",
+    "n_embd", "d_model", "n_embed", "attention.key_length_swa", "attention.key_length", "embedding_length",
 )  # fmt: skip
 _KERNELS = (
     "linear_conv_kernel_dim", "short_conv_kernel_size", "conv_kernel", "mamba_d_conv", "mamba_conv_kernel",
     "d_conv", "conv_L_cache", "conv1d_width", "conv_size", "sconv_kernel_size", "conv_kernel_size",
+    "l_cache",
 )  # fmt: skip
 _STATE_SIZES = ("ssm_state_size", "mamba_d_state", "state_size")
 
@@ -50,30 +53,33 @@ SYMBOL_FIELDS: Mapping[str, tuple[str, ...]] = {
     "H_kv": _KEY_VALUE_HEADS,
     "D": _HEAD_WIDTHS,
     "D_k": _HEAD_WIDTHS,
-    "D_v": ("swa_v_head_dim", "global_v_head_dim", "v_head_dim", *_HEAD_WIDTHS),
+    "D_v": ("swa_v_head_dim", "global_v_head_dim", "v_head_dim", "attention.value_length_swa",
+            "attention.value_length", *_HEAD_WIDTHS),
     "W": ("sliding_window", "sliding_window_size", "attention_window_size", "window_size",
           "local_window_size", "attention_chunk_size"),
     "m": ("compress_ratios", "compress_rates", "index_kpool", "indexer_compress_ratio"),
-    "r": ("kv_lora_rank",),
-    "d_rope": ("qk_rope_head_dim",),
-    "d_nope": ("head_dim",),
-    "d_idx": ("index_head_dim", "indexer_head_dim", "sparse_index_dim"),
+    "r": ("kv_lora_rank", "kv_lora_rank_swa"),
+    "d_rope": ("qk_rope_head_dim", "rope.dimension_count"),
+    "d_nope": ("head_dim", "attention.key_length"),
+    "d_idx": ("index_head_dim", "indexer_head_dim", "sparse_index_dim", "indexer.key_length"),
     "H_d_idx": ("indexer_kv_heads",),
     "K": _KERNELS,
-    "C": ("conv_dim", "hidden_size", "lru_width"),
+    "C": ("conv_dim", "hidden_size", "lru_width", "embedding_length"),
     "b_S": ("mamba_ssm_dtype", "mamba_ssm_cache_dtype"),
     "H_lv": ("linear_num_value_heads",),
     "H_lk": ("linear_num_key_heads",),
     "D_lv": ("linear_value_head_dim",),
     "D_lk": ("linear_key_head_dim",),
-    "H_s": ("linear_attn_config.num_heads", "linear_num_heads", "num_attention_heads"),
-    "D_s": ("linear_attn_config.head_dim", "linear_head_dim", "head_dim", "head_size"),
+    "H_s": ("linear_attn_config.num_heads", "linear_num_heads", "num_attention_heads",
+            "attention.head_count"),
+    "D_s": ("linear_attn_config.head_dim", "linear_head_dim", "head_dim", "head_size",
+            "attention.key_length"),
     "H_m": ("mamba_num_heads", "mamba_n_heads", "n_mamba_heads", "num_heads"),
     "P_m": ("mamba_head_dim", "mamba_d_head", "mamba_headdim", "head_dim"),
     "N_m": _STATE_SIZES,
-    "G_m": ("n_groups", "mamba_n_groups", "mamba_ngroups", "ssm_n_groups"),
-    "d_inner": ("d_inner", "intermediate_size"),
-    "d_model": ("hidden_size", "d_model", "n_embd"),
+    "G_m": ("n_groups", "mamba_n_groups", "mamba_ngroups", "ssm_n_groups", "ssm.group_count"),
+    "d_inner": ("d_inner", "intermediate_size", "ssm.inner_size"),
+    "d_model": ("hidden_size", "d_model", "n_embd", "embedding_length"),
     "E": ("mamba_expand", "expand"),
 }  # fmt: skip
 
@@ -92,6 +98,13 @@ STATE_FORMS: Mapping[Mechanism, Mapping[str, str]] = {
 _INNER_FORMS: Mapping[Mechanism, Mapping[str, str]] = {
     Mechanism.MAMBA2: {"S": "E × d_model × N_m", "C": "E × d_model + 2 × G_m × N_m"},
     Mechanism.MAMBA1: {"S": "E × d_model × N_m", "C": "E × d_model"},
+}
+
+#: The same in GGUF keys, which state the inner width of every design of this kind.
+_GGUF_FORMS: Mapping[Mechanism, Mapping[str, str]] = {
+    Mechanism.MAMBA2: {"S": "d_inner × N_m", "C": "d_inner + 2 × G_m × N_m"},
+    Mechanism.GATED_DELTA_NET: {"S": "d_inner × N_m", "C": "d_inner + 2 × G_m × N_m"},
+    Mechanism.RWKV: {"S": "d_model × D_s"},
 }
 
 
@@ -147,7 +160,7 @@ class ConfigFields:
         """Return the formula with S and C made of config fields where the fields' values agree."""
         symbols = dict(formula.symbols)
         definitions = {d.symbol: d for d in formula.definitions}
-        for forms in (STATE_FORMS, _INNER_FORMS):
+        for forms in (STATE_FORMS, _INNER_FORMS, _GGUF_FORMS):
             for symbol, text in forms.get(group.mechanism, {}).items():
                 values = self._values(text, group)
                 if symbol not in symbols or values is None or evaluate(text, values) != symbols[symbol]:

@@ -138,6 +138,7 @@ def latent_cache(meta: Metadata, heads: Heads, index: int, window: int | None) -
     meta.check_width(f"blk.{index}.attn_kv_a_mqa.weight", row_width, "attention.key_length" + tail)
     key = meta.optional_count("attention.key_length_mla" + tail)
     value = meta.optional_count("attention.value_length_mla" + tail)
+    meta.optional_count("rope.dimension_count" + tail, low=0)  # for explanations: key_length holds it too
     names = ("attention.kv_lora_rank" + tail, "attention.key_length" + tail)
     return LayerCache(
         index,
