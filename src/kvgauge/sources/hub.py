@@ -25,7 +25,7 @@ from kvgauge.sources.hub_cache import (
 )
 from kvgauge.sources.json_text import MAX_CONFIG_BYTES, parse_object
 from kvgauge.sources.names import HubName
-from kvgauge.sources.ranges import RangeLimits, RangeReader
+from kvgauge.sources.ranges import RangeLimits, RangeReader, limits_for
 from kvgauge.sources.refusals import Refusals, busy
 from kvgauge.sources.transport import Answer, Limits, Site
 
@@ -75,7 +75,7 @@ class Hub:
         Raises:
             ModelNotFoundError, GatedModelError: the hub refuses. NetworkError: it does not answer ranges.
         """
-        reader = RangeReader(self.site, self._url(self.revision, file), file, limits or RangeLimits())
+        reader = RangeReader(self.site, self._url(self.revision, file), file, limits or limits_for(file))
         answer = reader.open()
         if answer.status not in (200, 206, 416):
             raise self.refusals.of(answer, file) or self.refusals.without_file(file)

@@ -26,7 +26,7 @@ from kvgauge.sources.hub import download
 from kvgauge.sources.hub_cache import CONFIG_FILE, QUANT_FILE, is_commit
 from kvgauge.sources.json_text import MAX_CONFIG_BYTES, parse_object
 from kvgauge.sources.names import HubName
-from kvgauge.sources.ranges import RangeLimits, RangeReader
+from kvgauge.sources.ranges import RangeLimits, RangeReader, limits_for
 from kvgauge.sources.refusals import busy, no_config, no_file, no_revision
 from kvgauge.sources.transport import Answer, Site
 
@@ -72,7 +72,7 @@ class ModelScope:
         Raises:
             ModelNotFoundError, GatedModelError: ModelScope refuses. NetworkError: it does not answer ranges.
         """
-        reader = RangeReader(self.site, self._url(file), file, limits or RangeLimits())
+        reader = RangeReader(self.site, self._url(file), file, limits or limits_for(file))
         answer = reader.open()
         if answer.status in (200, 206, 416):
             return reader

@@ -32,6 +32,14 @@ class RangeLimits:
     total_s: float = 120.0
 
 
+def limits_for(file: str) -> RangeLimits:
+    """Return the limits that fit a kind of file.
+
+    A split model has hundreds of safetensors files with short headers; a GGUF begins with its tokenizer.
+    """
+    return RangeLimits(first_bytes=1 << 17) if file.endswith(".safetensors") else RangeLimits()
+
+
 @dataclass(slots=True)
 class RangeReader:
     """A remote file that is read by offset and length; what was fetched is not fetched again.
