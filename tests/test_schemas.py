@@ -12,6 +12,7 @@ import pytest
 
 import kvgauge
 from designs import DESIGNS, LOADS
+from gguf_files import QWEN3
 from kvgauge.errors import KvgaugeError
 
 NAMES = ("size", "compare", "explain", "models", "engines", "doctor", "error")
@@ -44,6 +45,13 @@ def test_size_and_explain(design, load, engine):
     validate("size", result.to_dict())
     for lang in ("en", "zh"):
         validate("explain", kvgauge.explain(result, lang=lang).to_dict())
+
+
+def test_gguf():
+    result = kvgauge.size(QWEN3)
+    validate("size", result.to_dict())
+    validate("explain", kvgauge.explain(result).to_dict())
+    validate("compare", kvgauge.compare([QWEN3, "Qwen/Qwen3-8B"]).to_dict())
 
 
 def test_compare():
