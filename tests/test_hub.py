@@ -315,6 +315,16 @@ def test_network_failures(hub, fault, said, hint):
         load_raw("org/tiny", offline=True)  # nothing of it was kept
 
 
+def test_a_near_name_is_suggested_even_without_a_network(hub):
+    hub.faults["Qwen"] = "500"
+    with pytest.raises(NetworkError) as caught:
+        load_raw("Qwen/Qwen3-8C")
+    assert caught.value.hint.startswith("did you mean Qwen/Qwen3-8B? Else try again")
+    with pytest.raises(NetworkError) as caught:
+        load_raw("Qwen/Qwen3-8B", refresh=True)
+    assert "did you mean" not in caught.value.hint
+
+
 def test_a_redirect_of_someone_else_is_not_followed(hub):
     hub.repos["org/plain"].files["config.json"].linked = True
     hub.faults["storage"] = f"redirect={hub.url}/org/tiny/resolve/main/config.json"

@@ -111,7 +111,7 @@ def near_names(name: str) -> list[str]:
 
 def did_you_mean(name: str) -> str:
     """Return "did you mean ...? Else " where the catalogue has a name like it, or ""."""
-    near = near_names(name)
+    near = [known for known in near_names(name) if known.lower() != name.lower()]
     return f"did you mean {' or '.join(near)}? Else " if near else ""
 
 

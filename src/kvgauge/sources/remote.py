@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kvgauge.errors import InvalidRequestError, ModelNotFoundError, OfflineError
+from kvgauge.errors import InvalidRequestError, ModelNotFoundError, NetworkError, OfflineError
 from kvgauge.sources import RawModel
 from kvgauge.sources.catalogue import did_you_mean, find_model
 from kvgauge.sources.hub_cache import DEFAULT_REVISION, cached_config, keeps_offline, this_cache
@@ -39,7 +39,11 @@ def find_remote(name: HubName, *, refresh: bool, offline: bool) -> RawModel:
         raise _offline(name, why)
     from kvgauge.sources.online import fetch  # noqa: PLC0415 - what is at hand needs no network
 
-    return fetch(name)
+    try:
+        return fetch(name)
+    except NetworkError as error:
+        error.hint = did_you_mean(name.id) + error.hint  # a mistyped name of the catalogue needs no network
+        raise
 
 
 def _cached(name: HubName) -> RawModel | None:
