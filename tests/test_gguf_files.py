@@ -361,6 +361,33 @@ def test_weights_that_contradict_the_metadata(tmp_path: Path):
         kvgauge.load(write(tmp_path / "model.gguf", heads))
 
 
+#: Metadata that lost a key, and the key that is asked for.
+LOST = [
+    ({"general.architecture": "llama", "llama.block_count": 40, "llama.embedding_length": 5120,
+      "llama.attention.head_count": 32, "llama.attention.head_count_kv": 8, "llama.rope.dimension_count": 128},
+     "llama.attention.key_length"),
+    ({"general.architecture": "qwen2", "qwen2.block_count": 2, "qwen2.embedding_length": 64,
+      "qwen2.attention.head_count": 4, "qwen2.attention.head_count_kv": 2, "qwen2.attention.key_length": 32},
+     "qwen2.attention.value_length"),
+    ({"general.architecture": "deepseek2", "deepseek2.block_count": 27, "deepseek2.attention.head_count": 16,
+      "deepseek2.attention.head_count_kv": 1, "deepseek2.attention.kv_lora_rank": 512,
+      "deepseek2.attention.key_length": 576, "deepseek2.attention.value_length": 512},
+     "deepseek2.attention.key_length_mla"),
+    ({"general.architecture": "gemma3", "gemma3.block_count": 2, "gemma3.attention.head_count": 4,
+      "gemma3.attention.head_count_kv": 2, "gemma3.attention.key_length": 32,
+      "gemma3.attention.value_length": 32}, "gemma3.attention.sliding_window"),
+    ({"general.architecture": "falcon", "falcon.block_count": 2, "falcon.attention.head_count_kv": 1,
+      "falcon.attention.key_length": 32, "falcon.attention.value_length": 32}, "falcon.attention.head_count"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("keys", "field"), LOST, ids=[field for _, field in LOST])
+def test_a_lost_key_that_would_change_the_answer_is_missed(keys, field):
+    with pytest.raises(MissingFieldError) as caught:
+        kvgauge.load(keys)
+    assert caught.value.field == field
+
+
 def renamed(name: str, **more: object) -> dict:
     keys = {key.replace("qwen3.", f"{name}."): value for key, value in QWEN3.items()}
     return {

@@ -55,9 +55,28 @@ def head_widths(meta: Metadata, row: ArchitectureRow, heads: Heads, *, slides: b
     if key is None or value is None:
         if row.width_stated or (key is not None and not row.known):
             raise meta.missing(_WIDTH_KEYS[0 if key is None else 1], "is the width of a head")
-        width = _derived_width(meta, heads)
-        key, value = key or width, value or width
+        return _with_derived(meta, row, heads, key, value)
     return key, value
+
+
+def _with_derived(
+    meta: Metadata, row: ArchitectureRow, heads: Heads, key: int | None, value: int | None
+) -> tuple[int, int]:
+    """Fill in embedding / heads, unless what the file does state says that this is not the width.
+
+    Latent attention that is kept expanded (MiniCPM3) has K and V of two widths; elsewhere they are one.
+    """
+    width, rotated = _derived_width(meta, heads), meta.optional_count("rope.dimension_count", low=0)
+    stated = key or value
+    if stated is not None and stated != width and not meta.has("attention.kv_lora_rank"):
+        raise meta.missing(
+            _WIDTH_KEYS[0 if key is None else 1], f"is {stated} or {width}; the file says too little"
+        )
+    if key is None and rotated and (rotated > width or (row.rotates_whole_head and rotated != width)):
+        raise meta.missing(
+            _WIDTH_KEYS[0], f"is not embedding_length / head_count: {rotated} of it are rotated"
+        )
+    return key or width, value or width
 
 
 def _stated_width(meta: Metadata, name: str, *, slides: bool) -> int | None:
@@ -84,6 +103,8 @@ def attention_cache(
     count = heads.key_value[index]
     if not count:
         return LayerCache(index, LayerKind.NONE, Mechanism.NONE)
+    if not heads.query[index]:
+        raise meta.missing("attention.head_count", "gives the query heads")
     if heads.query[index] % count:
         raise meta.invalid(
             "attention.head_count_kv",

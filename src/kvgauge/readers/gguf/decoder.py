@@ -73,6 +73,9 @@ class BlockBuilder:
         stated = [self.meta.has(name) for name in MLA_KEYS]
         if any(stated) != all(stated) or (self.row.latent_needed and not all(stated)):
             raise self.meta.missing(MLA_KEYS[1 if stated[0] else 0], "latent attention needs")
+        one_head = set(self.heads.key_value) == {1} and max(self.heads.query) > 1
+        if self.row.latent and one_head and self.meta.has("attention.kv_lora_rank") and not any(stated):
+            raise self.meta.missing(MLA_KEYS[0], "rows of one head need: they are latents")
         return self.row.latent and all(stated)
 
     def build(self, index: int) -> Layers:

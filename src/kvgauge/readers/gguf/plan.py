@@ -152,10 +152,13 @@ def indexed_blocks(meta: Metadata, row: ArchitectureRow, recurrent: Flags, count
     if indexer is None:
         return none
     if indexer.optional and not meta.optional_count("attention.indexer.top_k", low=0):
+        if meta.has("attention.indexer.key_length") and not meta.has("attention.indexer.top_k"):
+            raise meta.missing("attention.indexer.top_k", "goes with attention.indexer.key_length")
         return none
     match indexer.layers:
         case "after_dense":
-            dense = meta.optional_count("leading_dense_block_count", low=0, high=MAX_LAYERS) or 0
+            name = "leading_dense_block_count"
+            dense = meta.count(name, low=0, high=MAX_LAYERS, because="says where index keys begin")
             return tuple(i >= dense for i in range(count))
         case "attention":
             return tuple(not recurrent[i] for i in range(count))

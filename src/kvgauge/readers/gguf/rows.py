@@ -70,6 +70,7 @@ class ArchitectureRow:
         refused: why a file of this architecture is no language model of its own.
         multi_head: converters leave ``attention.head_count_kv`` out where each query head has its own.
         width_stated: published files state ``attention.key_length``; embedding / heads is not the rule.
+        rotates_whole_head: ``rope.dimension_count`` is the width of a head.
         windows: which layers slide; None: the code reads no window.
         state: the recurrence, a ``Mechanism``.
         state_layers: all; beside (each layer has attention too); no_kv_heads (layers without KV heads);
@@ -92,6 +93,7 @@ class ArchitectureRow:
     refused: str | None = None
     multi_head: bool = False
     width_stated: bool = False
+    rotates_whole_head: bool = False
     windows: Windows | None = None
     state: str | None = None
     state_layers: str | None = None
