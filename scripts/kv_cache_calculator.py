@@ -22,7 +22,14 @@ if TYPE_CHECKING:
     from kvgauge.sizing import SizeResult
 
 #: Families under the article's names; the rest keep their own.
-ARCHITECTURES = {"hybrid_linear": "hybrid_attention"}
+#: The article knows four words; other families go by what their growing cache is made of.
+ARCHITECTURES = {
+    "hybrid_linear": "hybrid_attention",
+    "hybrid_mamba": "hybrid_mamba",
+    "recurrent": "hybrid_mamba",
+    "mla": "mla",
+    "compressed": "mla",
+}
 DTYPES = {1: "fp8", 2: "bf16", 4: "fp32"}
 GIB, GB = 1 << 30, 10**9
 
@@ -85,7 +92,7 @@ def answer(arguments: argparse.Namespace) -> dict[str, object]:
     total = parts.growing_bytes * arguments.batch_size
     return {
         "model": result.model.raw.id,
-        "architecture": ARCHITECTURES.get(result.cache.family, result.cache.family),
+        "architecture": ARCHITECTURES.get(result.cache.family, "gqa"),
         "layers": result.model.architecture.num_layers,
         "attention_layers": caching,
         "num_kv_heads": heads,

@@ -95,9 +95,11 @@ def defaults_omitted(config: Config) -> Config:
 
 
 def flat_defaults_omitted(config: Config) -> Config:
-    """The same for a flat file, which bears the marks of a saved one."""
+    """The same for a flat file, which bears the marks of a saved one and always states its depth."""
     inner = defaults_omitted(config)["text_config"]
-    return {"architectures": ["SomeForCausalLM"], "transformers_version": "5.24.0", **inner}
+    depth = flat(config)["num_hidden_layers"]
+    marks = {"architectures": ["SomeForCausalLM"], "transformers_version": "5.24.0"}
+    return {**marks, "num_hidden_layers": depth, **inner}
 
 
 def v5_words(config: Config) -> Config:

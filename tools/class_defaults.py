@@ -30,13 +30,12 @@ NOT_SHAPE = re.compile(
     re.IGNORECASE,
 )
 TELLTALES = (
-    "initializer_range",
-    "hidden_act",
-    "rms_norm_eps",
-    "attention_dropout",
-    "attention_bias",
-    "intermediate_size",
-)
+    "initializer_range", "hidden_act", "hidden_activation", "activation_function", "rms_norm_eps",
+    "layer_norm_eps", "layer_norm_epsilon", "norm_eps", "init_std", "attention_dropout", "attention_bias",
+    "mlp_bias", "intermediate_size", "vocab_size", "tie_word_embeddings", "activation_dropout", "dropout",
+    "layerdrop", "resid_pdrop", "embd_pdrop", "attn_pdrop", "no_bias", "mlp_ratio", "expansion_ratio",
+    "rope_theta", "ffn_dim",
+)  # fmt: skip
 
 
 def declared_defaults(config_class: type) -> dict[str, object]:

@@ -95,7 +95,7 @@ _PLAIN_BITS = {"f32": 32, "f16": 16, "bf16": 16, "fp8_e4m3": 8, "fp8_e5m2": 8, "
 # ggml type -> (elements a block, bytes a block); rows must hold whole blocks.
 _GGML_BLOCKS = {
     "q4_0": (32, 18), "q4_1": (32, 20), "q5_0": (32, 22), "q5_1": (32, 24), "q8_0": (32, 34),
-    "q8_1": (32, 36), "iq4_nl": (32, 18), "q1_0": (128, 18), "q2_0": (64, 18),
+    "q8_1": (32, 36), "mxfp4": (32, 17), "iq4_nl": (32, 18), "q1_0": (128, 18), "q2_0": (64, 18),
     "tq1_0": (256, 54), "tq2_0": (256, 66),
     "q2_k": (256, 84), "q3_k": (256, 110), "q4_k": (256, 144), "q5_k": (256, 176), "q6_k": (256, 210),
     "q8_k": (256, 292), "iq1_s": (256, 50), "iq1_m": (256, 56), "iq2_xxs": (256, 66), "iq2_xs": (256, 74),
@@ -117,9 +117,8 @@ _PACKED: dict[str, tuple[Packing | None, dict[Role, Packing]]] = {
     "int8_per_token_head": (Packing(8, scale_bytes=4), {}),
     "fp8_per_token_head": (Packing(8, scale_bytes=4), {}),
     "int4_per_token_head": (Packing(4, scale_bytes=4, multiple=2), {}),
-    # e2m1 with one fp8 scale per 16 elements; mxfp4 one e8m0 scale per 32.
+    # e2m1 with one fp8 scale per 16 elements.
     "nvfp4": (Packing(4, scale_bytes=1, scale_block=16, multiple=16), {}),
-    "mxfp4": (Packing(4, scale_bytes=1, scale_block=32, multiple=32), {}),
     # FlashMLA records: V3 latents 512 fp8 + 4 fp32 scales + 64 bf16 rope = 656 B;
     # V4 records 448 fp8 + 7 e8m0 scales + 1 pad + 64 bf16 rope = 584 B.
     "fp8_ds_mla": (
@@ -147,7 +146,7 @@ _PACKED: dict[str, tuple[Packing | None, dict[Role, Packing]]] = {
     ),
     "turboquant_3bit_nc": (
         None,
-        {Role.KEY: Packing(3, 2, multiple=8), Role.VALUE: Packing(3, 2, multiple=8)},
+        {Role.KEY: Packing(3, 2, multiple=8), Role.VALUE: Packing(3, 4, multiple=8)},
     ),
 }
 

@@ -273,8 +273,14 @@ def size(
     loaded = load(model, overrides=overrides, revision=revision, refresh=refresh, offline=offline)
     architecture = loaded.architecture
     name, version = parse_engine(engine) if engine else ("theory", None)
+    encoder = encoder_tokens if architecture.is_encoder_decoder else 0
     defaulted = _defaulted(
-        context=context, sequences=sequences, kv_dtype=kv_dtype or (k_dtype and v_dtype), engine=engine
+        context_tokens=context,
+        sequences=sequences,
+        encoder_tokens=encoder,
+        k_dtype=k_dtype or kv_dtype,
+        v_dtype=v_dtype or kv_dtype,
+        engine=engine,
     )
     workload = _workload(architecture, context, sequences, encoder_tokens, image_tokens, shared_prefix, mtp)
     kv_word = kv_dtype
@@ -308,13 +314,8 @@ def size(
 
 
 def _defaulted(**given: object) -> tuple[str, ...]:
-    names = {
-        "context": "context_tokens",
-        "sequences": "sequences",
-        "kv_dtype": "kv_dtype",
-        "engine": "engine",
-    }
-    return tuple(names[key] for key, value in given.items() if value is None)
+    """Return the fields of the request that were not given."""
+    return tuple(name for name, value in given.items() if value is None)
 
 
 def _dtype(word: str | None) -> str | None:

@@ -190,10 +190,11 @@ def state_streams(group: LayerGroup, storage: Storage) -> tuple[StreamDemand, ..
     follows = group.mechanism in storage.rules.state_in_model_dtype
     state_dtype = storage.dtypes.state or (model_dtype if follows else "f32")
     extra = 0 if group.mechanism in _PLAIN_COLUMNS else 1
+    conv_dtype = "f32" if group.mechanism is Mechanism.INKLING_CONVOLUTIONS else model_dtype
     return tuple(
         StreamDemand.of(stream, state_dtype)
         if stream.role is Role.RECURRENT
-        else StreamDemand.of(stream, model_dtype, columns=stream.columns + extra)
+        else StreamDemand.of(stream, conv_dtype, columns=stream.columns + extra)
         for stream in group.streams
     )
 

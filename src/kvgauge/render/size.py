@@ -194,7 +194,7 @@ def _reading(result: SizeResult, view: View) -> list[tuple[str, str]]:
     dtypes, auto = result.cache.demand.dtypes, result.model.architecture.model_dtype
     k, v = display_dtype(dtypes.k or auto), display_dtype(dtypes.v or auto)
     kv = k if k == v else texts("kv_value", k=k, v=v)
-    rows = [] if result.cache.family == "recurrent" else [("kv", _defaulted("kv_dtype", kv, request, view))]
+    rows = [] if result.cache.family == "recurrent" else [("kv", _defaulted("k_dtype", kv, request, view))]
     states = {s.dtype for g in result.cache.demand.groups for s in g.streams if s.role is Role.RECURRENT}
     if states:
         rows.append(("state", ", ".join(display_dtype(name) for name in sorted(states))))

@@ -23,7 +23,7 @@ from kvgauge.layers import LayerCache, LayerKind
 from kvgauge.readers.hf.config import MAX_WINDOW, ConfigView, ReadLog, short
 from kvgauge.readers.hf.mixers.attention import query_heads
 from kvgauge.readers.hf.nesting import language_view
-from kvgauge.readers.hf.quantization import prescribed_kv_dtype
+from kvgauge.readers.hf.quantization import prescribed_kv_dtype, unknown_kv_word
 from kvgauge.readers.hf.rows import ModelTypeRow, model_type_row
 
 
@@ -64,6 +64,12 @@ def read_config(
         )
     dtype, dtype_notes = model_dtype(view)
     prescribed, prescribed_by = prescribed_kv_dtype(view, quantization)
+    unknown_word = unknown_kv_word(view, quantization)
+    if prescribed is None and unknown_word is not None:
+        text = (
+            f"the checkpoint prescribes a KV dtype that is not known: {unknown_word}; the model dtype is used"
+        )
+        dtype_notes = (*dtype_notes, Note("kv_dtype_unknown", "warning", text, (("field", unknown_word),)))
     return ModelArchitecture(
         model_type=model_type,
         architecture=_architecture_name(config, view),
@@ -99,7 +105,10 @@ def _check_needs(view: ConfigView, row: ModelTypeRow) -> None:
     """Refuse a file that lost what tells this design from a plainer one."""
     for need in row.needs:
         names = need.split("|")
-        if not any(view.mentions(name) or view.find(name) is not None for name in names):
+        if need == "kv_lora_rank" and not view.flag("use_mla", default=True):
+            continue
+        if not any(_answered(view, name) for name in names):
+            names = [name.removesuffix("?") for name in names]
             where = f", which {row.model_type} can't be read without"
             text = " or ".join(view.path + name for name in names)
             raise MissingFieldError(
@@ -111,6 +120,12 @@ def _check_needs(view: ConfigView, row: ModelTypeRow) -> None:
     plain_keys = not view.mentions("kv_lora_rank") and not view.mentions("compress_ratios")
     if rope_only and plain_keys and not row.known:
         raise view.missing("kv_lora_rank", "the other fields of latent attention go with")
+
+
+def _answered(view: ConfigView, name: str) -> bool:
+    """Whether a needed field is there; null counts only for fields marked with a question mark."""
+    plain = name.removesuffix("?")
+    return view.find(plain) is not None or (plain != name and view.mentions(plain))
 
 
 #: Fields that say how often layers are run again; every pass would keep a cache of its own.
@@ -135,7 +150,9 @@ def _longer_lists(view: ConfigView, num_layers: int) -> tuple[Note, ...]:
     for name in _LAYER_LISTS:
         entries = view.values.get(name)
         if isinstance(entries, list) and len(entries) > num_layers + predicted:
-            text = f"{view.path}{name} has {len(entries)} entries; those beyond {num_layers} layers are left out"
+            text = (
+                f"{view.path}{name} has {len(entries)} entries; those beyond {num_layers} layers are left out"
+            )
             values = (
                 ("field", view.path + name),
                 ("entries", str(len(entries))),

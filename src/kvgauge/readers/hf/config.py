@@ -112,6 +112,8 @@ class ConfigView:
         return self.path + first_name, first
 
     def _find_default(self, spellings: Sequence[str]) -> tuple[str, object] | None:
+        if any(name in self.values for name in spellings):
+            return None  # null says none, it does not say the default
         for name in spellings:
             value = self.class_defaults.get(name)
             if value is not None:

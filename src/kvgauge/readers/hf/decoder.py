@@ -8,8 +8,10 @@ from dataclasses import replace
 from kvgauge.errors import FeatureUnsupportedError, InvalidFieldError
 from kvgauge.layers import LayerCache, LayerKind, Mechanism
 from kvgauge.readers.hf.config import MAX_LAYERS, ConfigView
-from kvgauge.readers.hf.patterns import LayerPattern, read_pattern, window_tokens, word_of
+from kvgauge.readers.hf.model_code import window_tokens
+from kvgauge.readers.hf.patterns import read_pattern
 from kvgauge.readers.hf.rows import ModelTypeRow
+from kvgauge.readers.hf.words import LayerPattern, word_of
 
 Layers = tuple[LayerCache, ...]
 
@@ -111,11 +113,11 @@ class LayerBuilder:
         if self.indexed:
             from kvgauge.readers.hf.mixers.latent import index_cache  # noqa: PLC0415
 
-            return index_cache(self.view, index)
+            return index_cache(self.view, index, self.count)
         if self.block_indexed:
             from kvgauge.readers.hf.mixers.block_index import block_index_cache  # noqa: PLC0415
 
-            return block_index_cache(self.view, index)
+            return block_index_cache(self.view, index, self.count)
         return ()
 
     def build_mtp(self) -> Layers:
@@ -174,7 +176,7 @@ def _owners(view: ConfigView, words: Sequence[str]) -> list[int | None]:
                 )
             owners[index] = owner
     elif view.flag("use_cla", default=False):
-        factor = view.optional_count("cla_share_factor", high=MAX_LAYERS) or 1
+        factor = view.count("cla_share_factor", high=MAX_LAYERS, because="says how many layers share a cache")
         for index in range(count):
             if index % factor:
                 owners[index] = index - index % factor

@@ -48,14 +48,16 @@ def read_layers(
     """Return self and cross caches of every decoder layer."""
     if view.path.endswith("decoder."):
         return _nested_decoder(view, row)
-    depth, depth_name = _first(view, _DEPTHS, "says how many decoder layers keep a cache", MAX_LAYERS)
+    # Where the encoder's depth has a name of its own, so has the decoder's.
+    depths = _DEPTHS[:3] if view.mentions("encoder_layers") else _DEPTHS
+    depth, depth_name = _first(view, depths, "says how many decoder layers keep a cache", MAX_LAYERS)
     heads, heads_name = _first(view, _HEADS, "gives the heads of K and V", MAX_HEADS)
     shared = view.optional_count("decoder_num_key_value_heads") or view.optional_count("num_key_value_heads")
     width = view.optional_count("d_kv") or view.optional_count("head_dim")
     width_names: tuple[str, ...] = ("d_kv",)
     if width is None:
         model_width, name = _first(view, _WIDTHS, "gives the width of K and V", 1 << 26)
-        if model_width % heads:
+        if model_width % heads or row.head_dim_stated:
             raise view.missing("d_kv", f"is not {name} / {heads_name} ({model_width} / {heads})")
         width, width_names = model_width // heads, (name,)
     sources = tuple(view.path + n for n in (depth_name, heads_name, *width_names))

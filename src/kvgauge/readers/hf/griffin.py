@@ -9,8 +9,10 @@ from kvgauge.errors import InvalidFieldError
 from kvgauge.layers import Counted, LayerCache, LayerKind, Mechanism
 from kvgauge.readers.hf.config import MAX_HEADS, ConfigView
 from kvgauge.readers.hf.mixers.state import state_cache
-from kvgauge.readers.hf.patterns import layer_count, window_tokens, word_of
+from kvgauge.readers.hf.model_code import window_tokens
+from kvgauge.readers.hf.patterns import layer_count
 from kvgauge.readers.hf.rows import ModelTypeRow
+from kvgauge.readers.hf.words import word_of
 from kvgauge.readers.streams import key_value_streams
 
 _DEFAULT_BLOCKS = ("recurrent", "recurrent", "attention")

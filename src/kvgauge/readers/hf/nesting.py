@@ -83,30 +83,35 @@ def usable_defaults(view: ConfigView, model_type: str) -> Mapping[str, object]:
     """
     defaults = class_defaults(model_type)
     shape = {name: value for name, value in defaults.items() if name != "_text"}
+    depth = () if view.path else ALIASES["num_hidden_layers"]  # a flat file states it in any case
     stated = [
         name
         for name, value in shape.items()
         if name in view.values
         and name not in _NOT_EVIDENCE
+        and name not in depth
         and view.values[name] == value
         and isinstance(value, bool) == isinstance(view.values[name], bool)
     ]
     if stated:
         return {name: value for name, value in shape.items() if name in _ALWAYS}
+    if not view.path or any(view.has(name) for name in _MAIN_SHAPES):
+        # Depth is implied only where the whole shape of a nested part is; a flat file always states it.
+        shape = {name: value for name, value in shape.items() if name not in ALIASES["num_hidden_layers"]}
     stamped = view.mentions("architectures") and any(view.mentions(mark) for mark in _MARKS)
     if not view.path and not stamped:
         return {name: value for name, value in shape.items() if name in _ALWAYS}
     return shape
 
 
+_MAIN_SHAPES = ("hidden_size", "num_attention_heads", "num_key_value_heads", "head_dim", "kv_lora_rank")
 _MARKS = ("transformers_version", "torch_dtype", "dtype")
 
 #: Switches and patterns that the class applies to full files too: they postdate many published files.
 _ALWAYS = frozenset(
     {
         "multi_query", "no_rope_layer_interval", "attention_chunk_size", "global_attn_every_n_layers",
-        "num_kv_shared_layers", "max_window_layers", "use_sliding_window", "sliding_window_pattern",
-        "attn_layer_period", "attn_layer_offset", "mamba_expand", "mamba_d_conv", "mamba_d_state",
-        "conv_L_cache", "max_source_positions", "new_decoder_architecture", "layer_group_size",
+        "max_window_layers", "use_sliding_window", "sliding_window_pattern", "attn_layer_period",
+        "attn_layer_offset", "max_source_positions", "new_decoder_architecture", "layer_group_size",
     }
 )  # fmt: skip

@@ -6,58 +6,18 @@ and not in the file (interleaves, periods) comes from the model type's row in ``
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from typing import cast
 
 from kvgauge.errors import InvalidFieldError, UnknownArchitectureError
-from kvgauge.readers.hf.config import MAX_LAYERS, MAX_WINDOW, ConfigView, as_count, is_int, short
-from kvgauge.readers.hf.rows import LayerCycle, ModelTypeRow
+from kvgauge.readers.hf.config import ConfigView
+from kvgauge.readers.hf.model_code import words_from_code
+from kvgauge.readers.hf.rows import ModelTypeRow
+from kvgauge.readers.hf.words import LayerPattern, cut, periodic, word_of
+from kvgauge.readers.values import MAX_LAYERS, as_count
 
-#: Words of configs -> what the layer keeps. "state" is any recurrence; which one, the geometry fields say.
-WORDS = {
-    "full_attention": "full", "attention": "full", "attn": "full", "full": "full", "global": "full",
-    "global_attention": "full", "softmax": "full", "self_attention": "full", "g": "full", "*": "full",
-    "sliding_attention": "sliding", "window_attention": "sliding", "local_attention": "sliding",
-    "sliding": "sliding", "local": "sliding", "swa": "sliding", "l": "sliding",
-    "chunked_attention": "chunked",
-    "linear_attention": "state", "linear": "state", "mamba": "state", "mamba2": "state", "recurrent": "state",
-    "jet": "state", "gdn": "state", "kda": "state", "lightning": "state", "m": "state", "ssm": "state",
-    "rwkv": "state", "gated_delta_net": "state",
-    "conv": "conv", "short_conv": "conv",
-    "mlp": "none", "moe": "none", "-": "none", "e": "none", "no_op": "none", "identity": "none",
-    "hybrid": "full+state", "hybrid_sliding": "sliding+state",
-    "indexed_attention": "full", "deepseek_sparse_attention": "full", "minimax_m3_sparse": "full",
-    "compressed_sparse_attention": "csa", "heavily_compressed_attention": "hca",
-    "cross_attention": "cross",
-}  # fmt: skip
-
-KINDS = frozenset(WORDS.values())
-
-
-@dataclass(frozen=True, slots=True)
-class LayerPattern:
-    """One word a layer, the words of the multi-token-prediction tail, and the field that said so."""
-
-    words: tuple[str, ...]
-    tail: tuple[str, ...] = ()
-    source: str = ""
-
-
-def word_of(value: object, where: str) -> str:
-    """Return the kind that a config word stands for.
-
-    Raises:
-        UnknownArchitectureError: the word is not known.
-    """
-    word = WORDS.get(value.lower()) if isinstance(value, str) else None
-    if word is None:
-        raise UnknownArchitectureError(
-            f"{where} names a layer type that is not known: {short(value)}",
-            hint="known words: " + ", ".join(sorted(w for w in WORDS if len(w) > 1)),
-            field=where,
-        )
-    return word
+_SMALLEST_RATIO = 4
+_LARGEST_OVERLAPPING_RATIO = 16
 
 
 def layer_count(view: ConfigView) -> int | None:
@@ -74,27 +34,14 @@ def read_pattern(view: ConfigView, row: ModelTypeRow) -> LayerPattern:
     """
     count = layer_count(view)
     for name, read in PATTERN_FIELDS:
-        if view.has(name):
+        if view.find(name) is not None:
             words = read(view, name, count)
             if words is not None:
-                return _cut(words, count, view.sources(name)[0])
+                return cut(words, count, (view.sources(name) or (view.path + name,))[0])
     if count is None:
         raise view.missing("num_hidden_layers", "says how many layers keep a cache")
-    words, source = _from_code(view, row, count)
+    words, source = words_from_code(view, row, count)
     return LayerPattern(words, (), source)
-
-
-def _cut(words: Sequence[str], count: int | None, source: str) -> LayerPattern:
-    """Cut a list at the layer count; what is left belongs to multi-token prediction."""
-    if count is None:
-        return LayerPattern(tuple(words), (), source)
-    if len(words) < count:
-        raise InvalidFieldError(
-            f"{source} describes {len(words)} layers, num_hidden_layers says {count}",
-            hint="make the list as long as the layer count",
-            field=source,
-        )
-    return LayerPattern(tuple(words[:count]), tuple(words[count:]), source)
 
 
 # -- one function a spelling ----------------------------------------------------------------------
@@ -127,23 +74,43 @@ def _binary(zero: str, one: str) -> Callable[[ConfigView, str, int | None], tupl
 
 
 def _compress_ratios(view: ConfigView, name: str, count: int | None) -> tuple[str, ...]:
-    return tuple(_ratio_word(ratio) for ratio in view.counts(name) or ())
+    if count is None:
+        raise view.missing(
+            "num_hidden_layers", "tells the layers from the prediction layers at the list's end"
+        )
+    if view.has("kv_source_layer_ids") or view.has("index_source_layer_ids"):
+        raise UnknownArchitectureError(
+            "compressed caches that layers share (kv_source_layer_ids) are of a design that is not known",
+            hint="kvgauge knows DeepSeek-V4, whose layers keep caches of their own",
+            field=view.path + "kv_source_layer_ids",
+        )
+    return tuple(_ratio_word(ratio, view.path + name) for ratio in view.counts(name) or ())
 
 
-def _ratio_word(ratio: int) -> str:
+def _ratio_word(ratio: int, where: str) -> str:
     """Ratio 0 keeps its window only; small ratios overlap and are indexed (CSA); large ones are not (HCA)."""
     if ratio == 0:
         return "sliding"
-    return "csa" if ratio <= 16 else "hca"
+    if ratio < _SMALLEST_RATIO:
+        raise UnknownArchitectureError(
+            f"{where} holds a ratio of {ratio}, of a design that is not known",
+            hint="known ratios: 0, 4, 128",
+            field=where,
+        )
+    return "csa" if ratio <= _LARGEST_OVERLAPPING_RATIO else "hca"
 
 
 def _linear_attn_config(view: ConfigView, name: str, count: int | None) -> tuple[str, ...] | None:
     """1-based lists of Kimi-Linear and Kimi-K3."""
     section = cast(ConfigView, view.section(name))
     listed = section.counts("kda_layers"), section.counts("full_attn_layers")
-    if listed[0] is None or listed[1] is None or count is None:
+    if count is None or (listed == (None, None) and view.has("layer_types")):
         return None
-    state, full = frozenset(listed[0]), frozenset(listed[1])
+    if listed == (None, None):
+        raise section.missing("kda_layers", "says which layers keep a state")
+    every = frozenset(range(1, count + 1))
+    state = every - frozenset(listed[1] or ()) if listed[0] is None else frozenset(listed[0])
+    full = every - state if listed[1] is None else frozenset(listed[1])
     words: list[str] = []
     for number in range(1, count + 1):
         if (number in state) == (number in full):
@@ -173,18 +140,16 @@ def _chosen(chosen: str, other: str) -> Callable[[ConfigView, str, int | None], 
 
 def _full_interval(view: ConfigView, name: str, count: int | None) -> tuple[str, ...] | None:
     interval = view.count(name, high=MAX_LAYERS)
-    return None if count is None else _periodic(count, interval, (interval - 1,), "full", "state")
+    return None if count is None else periodic(count, interval, (interval - 1,), "full", "state")
 
 
 def _attn_period(view: ConfigView, name: str, count: int | None) -> tuple[str, ...] | None:
     if count is None:
         return None
     period = view.count(name, high=MAX_LAYERS)
-    offset_name = "attn_layer_offset"
-    offset = view.optional_count(offset_name, low=0, high=MAX_LAYERS)
-    if offset is None:
-        raise view.missing(offset_name, "says where in each period attention stands")
-    return _periodic(count, period, (offset % period,), "full", "state")
+    because = "says where in each period attention stands"
+    offset = view.count("attn_layer_offset", low=0, high=period - 1, because=because)
+    return periodic(count, period, (offset,), "full", "state")
 
 
 def _layer_group_size(view: ConfigView, name: str, count: int | None) -> tuple[str, ...] | None:
@@ -194,10 +159,6 @@ def _layer_group_size(view: ConfigView, name: str, count: int | None) -> tuple[s
     # Ling/Ring 2.5: the last layer of each group is softmax, so is what is left of a broken group.
     whole = count // size * size
     return tuple("full" if (i + 1) % size == 0 or i >= whole else "state" for i in range(count))
-
-
-def _periodic(count: int, period: int, chosen: Sequence[int], hit: str, miss: str) -> tuple[str, ...]:
-    return tuple(hit if i % period in chosen else miss for i in range(count))
 
 
 def _block_configs(view: ConfigView, name: str, count: int | None) -> tuple[str, ...]:
@@ -212,14 +173,30 @@ def _block_configs(view: ConfigView, name: str, count: int | None) -> tuple[str,
     return tuple(words)
 
 
+def _attention_types(view: ConfigView, name: str, count: int | None) -> tuple[str, ...]:
+    """GPT-Neo: ``[[["global", "local"], 12]]``, each list repeated."""
+    where = view.path + name
+    words: list[str] = []
+    for entry in view.items(name) or ():
+        if not isinstance(entry, list | tuple) or len(entry) != 2 or not isinstance(entry[0], list | tuple):
+            raise InvalidFieldError(f"{where} must hold pairs of a list and a number", field=where)
+        times = as_count(entry[1], where, low=0, high=MAX_LAYERS)
+        if len(words) + times * len(entry[0]) > MAX_LAYERS:
+            raise InvalidFieldError(f"{where} names more than {MAX_LAYERS} layers", field=where)
+        words += [word_of(word, where) for word in entry[0]] * times
+    return tuple(words)
+
+
 def _attn_section(view: ConfigView, name: str, count: int | None) -> tuple[str, ...] | None:
     """flash-linear-attention: ``attn.layers`` lists the attention layers between recurrent ones."""
     if not isinstance(view.values.get(name), Mapping):
         return None
     section = cast(ConfigView, view.section(name))
     layers = section.counts("layers")
-    if layers is None or count is None:
+    if count is None or (layers is None and not view.has("state_size")):
         return None
+    if layers is None:
+        raise section.missing("layers", "says which layers are attention")
     word = "sliding" if section.has("sliding_window") else "full"
     members = frozenset(layers)
     return tuple(word if i in members else "state" for i in range(count))
@@ -243,97 +220,6 @@ PATTERN_FIELDS: tuple[tuple[str, Callable[[ConfigView, str, int | None], tuple[s
     ("attn_layer_period", _attn_period),
     ("layer_group_size", _layer_group_size),
     ("cross_attention_layers", _chosen("cross", "full")),
+    ("attention_types", _attention_types),
     ("attn", _attn_section),
 )
-
-
-# -- what lives in model code ---------------------------------------------------------------------
-
-
-def _from_code(view: ConfigView, row: ModelTypeRow, count: int) -> tuple[tuple[str, ...], str]:
-    """Windows, chunks and default patterns that no list in the file spells out."""
-    if view.has("attention_chunk_size") and (
-        row.chunked or view.mentions("no_rope_layers") or view.has("no_rope_layer_interval")
-    ):
-        return _chunked(view, count), "attention_chunk_size"
-    window = window_tokens(view, row)
-    if window is not None:
-        for name in ("sliding_window_pattern", "_sliding_window_pattern", "global_attn_every_n_layers"):
-            if view.has(name):
-                return window_pattern(view, name, count), view.sources(name)[0]
-    if row.layers is not None:
-        return _cycled(row.layers, count, windows=window is not None), f"model code of {row.model_type}"
-    if window is None:
-        return (row.layer_word or "full",) * count, ""
-    if view.has("use_sliding_window"):
-        return _switched(view, count), view.path + "use_sliding_window"
-    if not row.known:
-        raise view.missing("layer_types", f"says which layers slide (sliding_window is {window})")
-    return ("sliding",) * count, view.path + "sliding_window"
-
-
-def _cycled(rule: LayerCycle, count: int, *, windows: bool) -> tuple[str, ...]:
-    words = [rule.words[i % len(rule.words)] for i in range(count)]
-    if not windows:
-        words = ["full" if word == "sliding" else word for word in words]
-    for index in rule.also_full:
-        if -count <= index < count:
-            words[index] = "full"
-    return tuple(words)
-
-
-def _chunked(view: ConfigView, count: int) -> tuple[str, ...]:
-    """Llama 4: layers with rope are chunked, layers without are full; an empty list means the default."""
-    rope = view.counts("no_rope_layers", high=1)
-    if rope:
-        return _cut(tuple("chunked" if v else "full" for v in rope), count, "no_rope_layers").words
-    interval = view.optional_count("no_rope_layer_interval", high=MAX_LAYERS) or 4
-    return _periodic(count, interval, (interval - 1,), "full", "chunked")
-
-
-def _switched(view: ConfigView, count: int) -> tuple[str, ...]:
-    """Qwen2 and Qwen3: layers from max_window_layers on slide."""
-    start = view.optional_count("max_window_layers", low=0, high=MAX_LAYERS)
-    if start is None:
-        raise view.missing("max_window_layers", "says from which layer on windows slide")
-    return tuple("sliding" if i >= start else "full" for i in range(count))
-
-
-def window_pattern(view: ConfigView, name: str, count: int) -> tuple[str, ...]:
-    """Read a window pattern given as a period, as letters ("LLLG") or as a list.
-
-    A period of N: every Nth layer is full. Letters and lists are repeated as needed; in lists of
-    numbers or truth values a true entry slides.
-    """
-    found = view.find(name)
-    where, value = found if found else (name, None)
-    if isinstance(value, str) and value and len(value) <= MAX_LAYERS:
-        letters = [word_of(letter, where) for letter in value]
-        return tuple(letters[i % len(letters)] for i in range(count))
-    if isinstance(value, list | tuple) and value:
-        entries = [_pattern_entry(v, f"{where}[{i}]") for i, v in enumerate(value[:MAX_LAYERS])]
-        return tuple(entries[i % len(entries)] for i in range(count))
-    period = as_count(value, where, low=0, high=MAX_LAYERS)
-    if period == 0:
-        return ("full",) * count
-    return _periodic(count, period, (period - 1,), "full", "sliding")
-
-
-def _pattern_entry(value: object, where: str) -> str:
-    if isinstance(value, bool) or is_int(value):
-        return "sliding" if value else "full"
-    return word_of(value, where)
-
-
-def window_tokens(view: ConfigView, row: ModelTypeRow) -> int | None:
-    """Return the window in force, or None where windows are off.
-
-    A number is a decoy where its switch is off (Qwen) or the model's code never reads it.
-    """
-    if row.window_unused or not view.flag("use_sliding_window", default=row.switch_default):
-        return None
-    found = view.find("sliding_window")
-    if found is None or found[1] in (-1, 0, False):
-        return None
-    view.find("sliding_window_size")  # looked up to be recorded: engines may read it otherwise
-    return as_count(found[1], found[0], low=1, high=MAX_WINDOW)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kvgauge.readers.hf.config import ConfigView
+from kvgauge.readers.hf.config import ConfigView, short
 
 _ALGORITHMS = {
     "fp8": "fp8_e4m3",
@@ -22,11 +22,8 @@ def prescribed_kv_dtype(view: ConfigView, side_file: Mapping[str, object] | None
     ``quantization_config``, else of ``hf_quant_config.json``.
     """
     for path, block in _blocks(view, side_file):
-        for name, value in (
-            ("kv_cache_scheme", block.get("kv_cache_scheme")),
-            ("kv_cache_quant_algo", block.get("kv_cache_quant_algo")),
-        ):
-            dtype = _dtype_of(value)
+        for name in ("kv_cache_scheme", "kv_cache_quant_algo"):
+            dtype = _dtype_of(block.get(name))
             if dtype is not None:
                 return dtype, f"{path}.{name}"
     return None, ""
@@ -40,6 +37,9 @@ def _blocks(
         block = level.values.get("quantization_config")
         if isinstance(block, Mapping):
             blocks.append((f"{level.path}quantization_config", block))
+            inner = block.get("quantization")
+            if isinstance(inner, Mapping):
+                blocks.append((f"{level.path}quantization_config.quantization", inner))
     if side_file is not None:
         inner = side_file.get("quantization")
         blocks.append(("hf_quant_config.json", inner if isinstance(inner, Mapping) else side_file))
@@ -51,4 +51,13 @@ def _dtype_of(value: object) -> str | None:
         return _ALGORITHMS.get(value.lower())
     if isinstance(value, Mapping) and value.get("type") == "float" and not value.get("dynamic"):
         return {8: "fp8_e4m3", 4: "nvfp4"}.get(value.get("num_bits"))  # type: ignore[arg-type]
+    return None
+
+
+def unknown_kv_word(view: ConfigView, side_file: Mapping[str, object] | None) -> str | None:
+    """Return a KV dtype that the checkpoint prescribes in a word that is not known, or None."""
+    for path, block in _blocks(view, side_file):
+        value = block.get("kv_cache_quant_algo")
+        if isinstance(value, str) and value.lower() not in (*_ALGORITHMS, "none", ""):
+            return f"{path}.kv_cache_quant_algo = {short(value)}"
     return None

@@ -33,9 +33,11 @@ class ModelTypeRow:
         multi_head_default: a missing KV head field means one KV head per query head.
         head_dim_stated: published files state head_dim; hidden/heads is not the rule.
         switch_default: what a missing use_sliding_window means.
+        window_everywhere: a window without a pattern slides on every layer.
         window_unused: the model's code never reads sliding_window.
         sliding_heads_multiple: KV heads of sliding layers over those of full ones where no field says.
-        needs: fields without which a file of this type says too little, alternatives split by "|".
+        needs: fields without which a file of this type says too little, alternatives split by "|"; null
+            counts as an answer where a "?" follows.
         implied: fields that the class fills in, whatever else the file holds.
         layers: layer words that live in model code; windows among them need a window in force.
         layer_word: what every layer is where nothing says otherwise (default full).
@@ -51,6 +53,7 @@ class ModelTypeRow:
     multi_head_default: bool = False
     head_dim_stated: bool = False
     switch_default: bool = True
+    window_everywhere: bool = False
     window_unused: bool = False
     needs: tuple[str, ...] = ()
     sliding_heads_multiple: int = 1

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from kvgauge.errors import InvalidFieldError
 from kvgauge.layers import LayerCache, LayerKind, Mechanism
-from kvgauge.readers.hf.config import ConfigView, as_count
+from kvgauge.readers.hf.config import MAX_LAYERS, ConfigView, as_count
 from kvgauge.readers.hf.mixers.attention import attention_cache
 from kvgauge.readers.hf.mixers.state import state_cache
-from kvgauge.readers.hf.patterns import layer_count, window_tokens
+from kvgauge.readers.hf.model_code import window_tokens
+from kvgauge.readers.hf.patterns import layer_count
 from kvgauge.readers.hf.rows import ModelTypeRow
 
 
@@ -22,6 +23,9 @@ def read_layers(
     count = layer_count(view)
     if count is None:
         raise view.missing("num_hidden_layers", "says how deep the model is")
+    if (view.optional_count("mb_per_layer", high=MAX_LAYERS) or 2) != 2:
+        where = view.path + "mb_per_layer"
+        raise InvalidFieldError(f"{where} must be 2: every other layer is Mamba in this design", field=where)
     middle = count // 2 + 1
     layers: list[LayerCache] = []
     for index in range(count):

@@ -12,8 +12,9 @@ from kvgauge.errors import InvalidFieldError
 from kvgauge.layers import Counted, LayerCache, LayerKind, Mechanism
 from kvgauge.readers.hf.config import MAX_HEADS, MAX_LAYERS, ConfigView
 from kvgauge.readers.hf.mixers.state import state_cache
-from kvgauge.readers.hf.patterns import layer_count, word_of
+from kvgauge.readers.hf.patterns import layer_count
 from kvgauge.readers.hf.rows import ModelTypeRow
+from kvgauge.readers.hf.words import word_of
 from kvgauge.readers.streams import key_value_streams
 
 _LISTS = ("layers_block_type", "layer_types")
@@ -46,6 +47,9 @@ def _hybrid_layers(view: ConfigView, count: int) -> frozenset[int]:
             return frozenset(i for i, kind in enumerate(kinds) if kind == "full+state")
     listed = view.counts("hybrid_layer_ids", high=MAX_LAYERS)
     if listed is not None:
+        where = view.path + "hybrid_layer_ids"
+        if any(index >= count for index in listed):
+            raise InvalidFieldError(f"{where} names layer {max(listed)} of {count}", field=where)
         return frozenset(listed)
     period = view.optional_count("attn_layer_period", high=MAX_LAYERS)
     if period is None:

@@ -24,6 +24,7 @@ NOTES: Mapping[str, str] = {
     "prompt_alive": "在下一个 token 之前，滑动窗口层仍保留整个提示：多出 {size}",
     "state_outside_cache": "循环状态 {size} 不在缓存中（{where}），此处未计入",
     "data_parallel": "每卡：{replicas} 个副本中最满的一个，承担其中 {sequences} 条序列",
+    "kv_dtype_unknown": "检查点规定的 KV dtype 无法识别：{field}；按模型 dtype 计算",
     "layer_order_unknown": "该模型各层的先后顺序未知：总量可靠，按流水线分段的数字不可靠",
     "list_longer_than_layers": "{field} 有 {entries} 项，超出 {layers} 层的部分不计",
     "option_without_effect": "{option} 对该模型没有影响",

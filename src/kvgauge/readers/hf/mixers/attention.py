@@ -19,6 +19,8 @@ _KIND = {
 
 #: Spellings of the number of KV heads beside num_key_value_heads.
 _KV_HEAD_NAMES = (
+    "num_key_value_heads_per_layer",
+    "num_attention_groups",
     "num_kv_heads",
     "n_head_kv",
     "n_kv_heads",
@@ -57,6 +59,9 @@ def attention_section(view: ConfigView) -> ConfigView | None:
     return None
 
 
+_MPT_MULTI_QUERY = "multiquery_attention"
+
+
 def _per_layer(view: ConfigView, name: str, index: int, count: int, high: int) -> int | None:
     """Return a whole number that may also be a list with one entry a layer."""
     found = view.find(name)
@@ -88,11 +93,18 @@ def kv_heads(view: ConfigView, row: ModelTypeRow, index: int, count: int) -> int
     for name in _KV_HEAD_NAMES:
         if view.has(name):
             return _per_layer(view, name, index, count, MAX_HEADS) or 0
+    return _nested_kv_heads(view) or _default_kv_heads(view, row, heads)
+
+
+def _nested_kv_heads(view: ConfigView) -> int | None:
+    """Return the KV heads that a nested attention object states (MPT, DBRX, flash-linear-attention)."""
     section = attention_section(view)
-    nested = next((n for n in _KV_HEAD_NAMES if section is not None and section.has(n)), None)
-    if section is not None and nested is not None:
-        return section.count(nested, high=MAX_HEADS)
-    return _default_kv_heads(view, row, heads)
+    if section is None:
+        return None
+    if section.text("attn_type") == _MPT_MULTI_QUERY:
+        return 1
+    name = next((n for n in _KV_HEAD_NAMES if section.has(n)), None)
+    return None if name is None else section.count(name, high=MAX_HEADS)
 
 
 def _default_kv_heads(view: ConfigView, row: ModelTypeRow, heads: int | None) -> int:
@@ -100,10 +112,7 @@ def _default_kv_heads(view: ConfigView, row: ModelTypeRow, heads: int | None) ->
     default = view.optional_count("num_key_value_heads", high=MAX_HEADS)
     if default is not None:
         return default
-    null_means_all = any(view.mentions(name) for name in ("num_key_value_heads", *_KV_HEAD_NAMES))
-    if heads is not None and (
-        row.multi_head_default or null_means_all or attention_section(view) is not None
-    ):
+    if heads is not None and (row.multi_head_default or view.mentions("num_key_value_heads")):
         return heads
     raise view.missing("num_key_value_heads", f"{row.model_type or 'this model type'} needs to size K and V")
 
@@ -114,9 +123,13 @@ def _multi_query(view: ConfigView, heads: int | None) -> int | None:
         if view.flag("multi_query_attention", default=False):
             return view.count("multi_query_group_num", high=MAX_HEADS)
         return heads
+    if view.has("multi_query_group_num"):
+        raise view.missing("multi_query_attention", "switches multi_query_group_num on")
     if view.has("new_decoder_architecture") and view.flag("new_decoder_architecture", default=False):
-        return view.optional_count("num_kv_heads", high=MAX_HEADS) or heads
+        return view.count("num_kv_heads", high=MAX_HEADS, because="this Falcon architecture needs")
     if view.find("multi_query") is not None:
+        if view.has("num_kv_heads") and not view.mentions("new_decoder_architecture"):
+            raise view.missing("new_decoder_architecture", "says whether num_kv_heads or multi_query holds")
         return 1 if view.flag("multi_query", default=False) else heads
     return None
 
@@ -204,6 +217,8 @@ def _kind_specific(view: ConfigView, word: str, name: str) -> int | None:
         ("full", "head_dim"): ("global_head_dim",),
         ("full", "v_head_dim"): ("global_v_head_dim",),
     }.get((word, name), ())
+    if word == "full" and name == "heads" and _lost_global_heads(view):
+        raise view.missing("num_global_key_value_heads", "gives the KV heads of full layers")
     if "per_layer_config" in view.values:
         return None  # re-saved by Transformers v5: the geometry of each kind was moved there
     if isinstance(view.values.get("num_key_value_heads" if name == "heads" else "head_dim"), list):
@@ -217,6 +232,13 @@ def _kind_specific(view: ConfigView, word: str, name: str) -> int | None:
     return None
 
 
+def _lost_global_heads(view: ConfigView) -> bool:
+    """Gemma 4 with one projection for K and V has KV heads of its own on full layers."""
+    if view.find("attention_k_eq_v") is None or not view.flag("attention_k_eq_v", default=False):
+        return False
+    return not any(view.mentions(name) for name in ("num_global_key_value_heads", "per_layer_config"))
+
+
 def attention_geometry(
     view: ConfigView, row: ModelTypeRow, index: int, count: int, word: str
 ) -> tuple[int, int, int]:
@@ -227,7 +249,8 @@ def attention_geometry(
     if heads == 0:
         return 0, 0, 0
     key_width = _kind_specific(view, word, "head_dim") or head_width(view, row, index, count)
-    value_width = _kind_specific(view, word, "v_head_dim") or view.optional_count("v_head_dim") or key_width
+    stated = view.optional_count("v_head_dim", low=0)  # 0 beside plain attention: DeepSeek-OCR
+    value_width = _kind_specific(view, word, "v_head_dim") or stated or key_width
     return heads, key_width, value_width
 
 
@@ -286,9 +309,15 @@ def window_of(view: ConfigView, word: str, window: int | None) -> int | None:
         MissingFieldError: the layer slides and no window is stated.
     """
     if word == "sliding":
-        if window is None:
-            raise view.missing("sliding_window", "sliding layers need")
-        return window
+        return window or _listed_window(view)
     if word == "chunked":
         return view.count("attention_chunk_size", high=MAX_WINDOW, because="chunked layers need")
     return None
+
+
+def _listed_window(view: ConfigView) -> int:
+    """Return the window of layers that a list says slide, where no switch is needed to turn it on."""
+    if view.mentions("use_sliding_window") and not view.flag("use_sliding_window", default=True):
+        where = view.path + "use_sliding_window"
+        raise InvalidFieldError(f"{where} is false, but layers are listed as sliding", field=where)
+    return view.count("sliding_window", high=MAX_WINDOW, because="sliding layers need")

@@ -13,10 +13,13 @@ from kvgauge.layers import ONE_PER_SEQUENCE, Counted, LayerCache, LayerKind, Mec
 from kvgauge.readers.hf.config import MAX_LAYERS, ConfigView, short
 from kvgauge.readers.streams import BLOCK_INDEX_DTYPE, DSA_INDEX_DTYPE, index_stream, latent_streams
 
+#: What a schedule without an offset means (Transformers ``configuration_glm_moe_dsa.py``).
+_DEFAULT_OFFSET = 2
+
 
 def is_latent(view: ConfigView) -> bool:
     """Whether the config describes latent attention: kv_lora_rank present and not null."""
-    return view.find("kv_lora_rank") is not None
+    return view.find("kv_lora_rank") is not None and view.flag("use_mla", default=True)
 
 
 def latent_cache(view: ConfigView, index: int, window: int | None) -> tuple[LayerCache, ...]:
@@ -54,9 +57,9 @@ def has_indexer(view: ConfigView) -> bool:
     return view.find("index_head_dim") is not None and (is_latent(view) or not view.has("index_block_size"))
 
 
-def index_cache(view: ConfigView, index: int) -> tuple[LayerCache, ...]:
+def index_cache(view: ConfigView, index: int, count: int) -> tuple[LayerCache, ...]:
     """Return the index keys of one layer that owns an indexer, or nothing."""
-    if not owns_indexer(view, index):
+    if not owns_indexer(view, index, count):
         return ()
     if not is_latent(view):
         return (_summary_cache(view, index),)
@@ -91,7 +94,7 @@ def _summary_cache(view: ConfigView, index: int) -> LayerCache:
     return LayerCache(index, LayerKind.INDEX, Mechanism.SPARSE_INDEX, (keys,), sources=sources)
 
 
-def owns_indexer(view: ConfigView, index: int) -> bool:
+def owns_indexer(view: ConfigView, index: int, count: int) -> bool:
     """Whether layer ``index`` computes index keys of its own rather than reusing an earlier layer's.
 
     ``indexer_types`` says it; else ``index_topk_pattern`` ("S" shares); else every
@@ -99,7 +102,7 @@ def owns_indexer(view: ConfigView, index: int) -> bool:
     """
     types = view.items("indexer_types")
     if types is not None:
-        return _listed(types, view.path + "indexer_types", index)
+        return _listed(types, view.path + "indexer_types", index, count)
     pattern = view.find("index_topk_pattern")
     if pattern is not None:
         letters = pattern[1]
@@ -107,11 +110,14 @@ def owns_indexer(view: ConfigView, index: int) -> bool:
             raise InvalidFieldError(f"{pattern[0]} does not reach layer {index}", field=pattern[0])
         return letters[index] != "S"
     frequency = view.optional_count("index_topk_freq", high=MAX_LAYERS) or 1
-    offset = view.optional_count("index_skip_topk_offset", low=0, high=MAX_LAYERS) or 0
+    offset = view.optional_count("index_skip_topk_offset", low=0, high=MAX_LAYERS)
+    offset = _DEFAULT_OFFSET if offset is None else offset
     return max(index - offset + 1, 0) % frequency == 0
 
 
-def _listed(types: Sequence[object], where: str, index: int) -> bool:
+def _listed(types: Sequence[object], where: str, index: int, count: int) -> bool:
+    if len(types) < count:
+        raise InvalidFieldError(f"{where} has {len(types)} entries for {count} layers", field=where)
     # The entry of a multi-token-prediction layer may be missing; it keeps its own keys.
     word = types[index] if index < len(types) else "full"
     if word not in ("full", "shared"):

@@ -17,25 +17,9 @@ from kvgauge.layers import LayerCache, LayerKind, Mechanism, Shard, Stream
 from kvgauge.readers.hf.config import MAX_HEADS, ConfigView, as_count
 from kvgauge.readers.hf.mixers.attention import attention_geometry, head_width, query_heads
 from kvgauge.readers.hf.rows import ModelTypeRow
+from kvgauge.readers.hf.signatures import SIGNATURES
 from kvgauge.readers.streams import conv_stream, shifted_tokens_stream, state_stream
 from kvgauge.readers.values import MAX_KERNEL
-
-#: First whose fields are all present: (fields, mechanism).
-SIGNATURES: tuple[tuple[tuple[str, ...], Mechanism], ...] = (
-    (("linear_num_value_heads",), Mechanism.GATED_DELTA_NET),
-    (("efficient_attention_config",), Mechanism.GATED_DELTA_NET),
-    (("linear_attn_config",), Mechanism.KIMI_DELTA),
-    (("linear_num_heads", "linear_head_dim"), Mechanism.KIMI_DELTA),
-    (("mamba_num_heads",), Mechanism.MAMBA2),
-    (("mamba_n_heads",), Mechanism.MAMBA2),
-    (("mamba_headdim",), Mechanism.MAMBA2),
-    (("lru_width",), Mechanism.RG_LRU),
-    (("conv1d_width",), Mechanism.RG_LRU),
-    (("mamba_d_state",), Mechanism.MAMBA1),
-    (("expand_k",), Mechanism.GATED_LINEAR),
-    (("state_size",), Mechanism.MAMBA1),
-    (("attn_type_list",), Mechanism.LIGHTNING),
-)
 
 
 def state_mechanism(view: ConfigView, row: ModelTypeRow) -> Mechanism:
@@ -236,7 +220,10 @@ def _inner_width(view: ConfigView) -> int:
 
 
 def _mamba1(view: ConfigView, row: ModelTypeRow, beside: str) -> Built:
-    inner = view.optional_count("d_inner") or _inner_width(view)
+    inner = view.optional_count("d_inner")
+    if inner is None and row.reader == "recurrent":
+        inner = view.optional_count("intermediate_size")  # of a model without MLPs, it is the inner width
+    inner = inner or _inner_width(view)
     state = _first_count(
         view,
         ("mamba_d_state", "state_size", "ssm_state_size"),
@@ -249,6 +236,7 @@ def _mamba1(view: ConfigView, row: ModelTypeRow, beside: str) -> Built:
     streams = (conv_stream(inner, 1, kernel), state_stream(inner, state, declared_state_dtype(view)))
     names = (
         "hidden_size",
+        "intermediate_size",
         "mamba_expand",
         "expand",
         "mamba_d_state",
@@ -269,8 +257,8 @@ def _rg_lru(view: ConfigView, row: ModelTypeRow, beside: str) -> Built:
 def _gated_linear(view: ConfigView, row: ModelTypeRow, beside: str) -> Built:
     heads = view.count("num_heads" if view.has("num_heads") else "num_attention_heads", high=MAX_HEADS)
     hidden = view.count("hidden_size")
-    key_width = scaled_width(view, "expand_k", hidden, 0.5)
-    value_width = scaled_width(view, "expand_v", hidden, 1.0)
+    key_width = scaled_width(view, "expand_k", hidden)
+    value_width = scaled_width(view, "expand_v", hidden)
     if key_width % heads or value_width % heads:
         raise InvalidFieldError(
             f"{heads} heads do not divide the state of {key_width} x {value_width}", field="num_heads"
@@ -302,17 +290,24 @@ def _inkling(view: ConfigView, row: ModelTypeRow, beside: str) -> Built:
     )
 
 
+_RWKV_4 = ("rwkv", "rwkv4")
+
+
 def _rwkv(view: ConfigView, row: ModelTypeRow, beside: str) -> Built:
     """RWKV-4 keeps five hidden vectors, RWKV-5 and later a matrix a head and two shifted tokens."""
     hidden = view.count("hidden_size")
     width = view.optional_count("head_size") or view.optional_count("head_dim")
-    if row.model_type == "rwkv" or width is None:
+    if width is None and row.model_type in _RWKV_4:
         attention = view.optional_count("attention_hidden_size") or hidden
         return (
             shifted_tokens_stream(hidden, 2),
             state_stream(attention, 3, None),
         ), ("hidden_size", "attention_hidden_size")
     inner = view.optional_count("attention_hidden_size") or hidden
+    heads = query_heads(view)
+    if width is None and (heads is None or inner % heads):
+        raise view.missing("head_size", "is the width of a state head")
+    width = width or inner // (heads or 1)
     if inner % width:
         raise InvalidFieldError(
             f"{inner} channels do not divide into heads of {width}", field=view.path + "head_size"

@@ -1,0 +1,174 @@
+"""Designs outside the catalogue, computed by hand from the rules; each was once read wrong or refused."""
+
+from __future__ import annotations
+
+import pytest
+
+import kvgauge
+from support import config_of
+
+BASE = {
+    "hidden_size": 2048,
+    "num_attention_heads": 16,
+    "torch_dtype": "bfloat16",
+    "max_position_embeddings": 8192,
+}
+
+
+def total(config: dict, context: int = 8192, **options: object) -> int:
+    return kvgauge.size(config, context=context, **options).cache.total_bytes
+
+
+def test_gpt_neo_attention_types():
+    config = {"model_type": "gpt_neo", "num_layers": 24, "hidden_size": 2048, "num_heads": 16, "window_size": 256,
+              "attention_types": [[["global", "local"], 12]], "torch_dtype": "bfloat16"}  # fmt: skip
+    assert total(config, 2048) == 12 * 8192 * (2048 + 256)
+
+
+def test_mpt_multi_query():
+    config = {"model_type": "mpt", "n_layers": 32, "d_model": 4096, "n_heads": 32, "torch_dtype": "bfloat16",
+              "attn_config": {"attn_type": "multiquery_attention"}}  # fmt: skip
+    assert total(config) == 32 * 2 * 128 * 2 * 8192
+
+
+@pytest.mark.parametrize("changes", [{}, {"expand": 16}, {"expand": None}])
+def test_mamba_inner_width_is_stated(changes):
+    # arXiv 2312.00752 shapes as Transformers stores them: intermediate_size is the inner width.
+    config = {"model_type": "falcon_mamba", "num_hidden_layers": 64, "hidden_size": 4096, "intermediate_size": 8192,
+              "state_size": 16, "conv_kernel": 4, "torch_dtype": "bfloat16", **changes}  # fmt: skip
+    assert total(config) == 64 * (8192 * 16 * 4 + 8192 * 3 * 2)
+
+
+def test_rwkv6_heads():
+    config = {"model_type": "rwkv6", "num_hidden_layers": 32, "hidden_size": 2560, "num_heads": 40}
+    assert total(config) == 32 * (40 * 64 * 64 * 4 + 2 * 2560 * 2)
+
+
+def test_indexer_schedule_without_an_offset():
+    config = config_of("zai-org/GLM-5.2")
+    for name in ("indexer_types", "index_skip_topk_offset"):
+        config.pop(name, None)
+    config |= {"index_topk_freq": 4}
+    owners = [layer.index for layer in kvgauge.size(config).cache.layers if layer.kind == "index"]
+    assert owners[:4] == [0, 1, 5, 9]
+
+
+def test_llama4_chunks_by_class_default_only_where_the_file_is_abbreviated():
+    config = config_of("meta-llama/Llama-4-Scout-17B-16E-Instruct")
+    true = total(config, 131_072)
+    del config["text_config"]["attention_chunk_size"]
+    assert total(config, 131_072) == true == 7_650_410_496
+
+
+def test_smollm3_windows_where_rope_is_missing():
+    config = {**BASE, "model_type": "smollm3", "num_hidden_layers": 8, "num_key_value_heads": 4,
+              "use_sliding_window": True, "sliding_window": 1024, "no_rope_layers": [1, 1, 1, 0] * 2}  # fmt: skip
+    assert total(config) == 2 * 4 * 128 * 2 * (6 * 8192 + 2 * 1024)
+
+
+def test_deepseek_v4_words_with_default_rates():
+    config = config_of("deepseek-ai/DeepSeek-V4-Flash")
+    true = total(config)
+    names = {0: "sliding_attention", 4: "compressed_sparse_attention", 128: "heavily_compressed_attention"}
+    config["layer_types"] = [names[r] for r in config.pop("compress_ratios")][:43]
+    assert total(config) == true
+
+
+def test_latent_fields_that_are_switched_off():
+    config = {**BASE, "model_type": "deepseek_v2", "num_hidden_layers": 12, "num_key_value_heads": 16, "use_mla": False,
+              "kv_lora_rank": None, "q_lora_rank": None, "qk_nope_head_dim": 0, "qk_rope_head_dim": 0, "v_head_dim": 0}  # fmt: skip
+    result = kvgauge.size(config)
+    assert (result.cache.family, result.cache.growth_bytes_per_token) == ("mha", 12 * 2 * 2048 * 2)
+
+
+def test_lightning_of_ling_linear():
+    config = {**BASE, "model_type": "bailing_moe_linear", "num_hidden_layers": 16, "num_key_value_heads": 4,
+              "head_dim": 128, "layer_group_size": 8}  # fmt: skip
+    result = kvgauge.size(config)
+    assert result.cache.family == "hybrid_linear"
+    assert result.cache.growth_bytes_per_token == 2 * 2 * 4 * 128 * 2
+    assert result.cache.fixed_bytes_per_sequence == 14 * 16 * 128 * 128 * 4
+
+
+def test_kimi_lists_complement_each_other():
+    config = config_of("moonshotai/Kimi-K3")
+    true = total(config)
+    for name in ("kda_layers", "full_attn_layers"):
+        one = config_of("moonshotai/Kimi-K3")
+        del one["text_config"]["linear_attn_config"][name]
+        assert total(one) == true
+    for name in ("kda_layers", "full_attn_layers"):
+        del config["text_config"]["linear_attn_config"][name]
+    with pytest.raises(kvgauge.KvgaugeError, match="kda_layers"):
+        total(config)
+
+
+def test_listed_windows_need_no_switch():
+    config = {**config_of("Qwen/Qwen3-8B"), "layer_types": ["sliding_attention", "full_attention"] * 18,
+              "sliding_window": 1024}  # fmt: skip
+    config.pop("use_sliding_window", None)
+    assert total(config) == 18 * 4096 * (8192 + 1024)
+    with pytest.raises(kvgauge.KvgaugeError, match="use_sliding_window"):
+        total({**config, "use_sliding_window": False})
+
+
+def test_nested_and_unknown_kv_words():
+    base = config_of("Qwen/Qwen3-8B")
+    nested = {**base, "quantization_config": {"quantization": {"kv_cache_quant_algo": "FP8"}}}
+    assert kvgauge.size(nested).to_dict()["request"]["k_dtype"] == "fp8"
+    unknown = kvgauge.size({**base, "quantization_config": {"kv_cache_quant_algo": "FP6"}})
+    assert "kv_dtype_unknown" in {note.code for note in unknown.notes}
+
+
+# Bytes of K and V a token and head at 128 (vLLM's packings; ggml's blocks): format, bytes.
+PACKED = [
+    ("bf16", 512), ("fp8", 256), ("int8_per_token_head", 264), ("fp8_per_token_head", 264), ("int4_per_token_head", 136),
+    ("nvfp4", 144), ("turboquant_k8v4", 196), ("turboquant_4bit_nc", 134), ("turboquant_k3v4_nc", 118),
+    ("turboquant_3bit_nc", 102), ("q8_0", 272), ("q4_0", 144), ("q5_1", 192), ("iq4_nl", 144), ("mxfp4", 136),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("dtype", "pair_bytes"), PACKED)
+def test_packed_formats(dtype, pair_bytes):
+    assert kvgauge.size("Qwen/Qwen3-8B", kv_dtype=dtype).cache.growth_bytes_per_token == 36 * 8 * pair_bytes
+
+
+def test_ggml_blocks_run_over_the_whole_row():
+    config = {**BASE, "model_type": "llama", "num_hidden_layers": 1, "num_key_value_heads": 8, "head_dim": 80}
+    assert kvgauge.size(config, kv_dtype="mxfp4").cache.growth_bytes_per_token == 2 * 640 // 32 * 17
+
+
+REFUSED = [
+    ({"model_type": "x", "num_key_value_heads": 4, "head_dim": 64, "mamba_num_heads": 8}, "layer_types"),
+    ({"model_type": "x", "num_key_value_heads": 4, "head_dim": 64, "linear_num_value_heads": 8}, "layer_types"),
+    ({"model_type": "hunyuan", "num_key_value_heads": 4, "use_cla": True}, "cla_share_factor"),
+    ({"model_type": "jamba", "num_key_value_heads": 4, "attn_layer_period": 4, "attn_layer_offset": 4}, "offset"),
+    ({"model_type": "deepseek_v4", "compress_ratios": [0, 1], "sliding_window": 8, "head_dim": 64}, "compress_ratios"),
+    ({"model_type": "t5", "num_decoder_layers": 2, "num_heads": 16, "d_model": 1024}, "d_kv"),
+    ({"model_type": "chatglm", "num_layers": 2, "multi_query_group_num": 2}, "multi_query_attention"),
+    ({"model_type": "falcon", "new_decoder_architecture": True, "multi_query": True}, "num_kv_heads"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("changes", "named"), REFUSED, ids=[named for _, named in REFUSED])
+def test_refused_and_named(changes, named):
+    with pytest.raises(kvgauge.KvgaugeError) as caught:
+        total({**BASE, "num_hidden_layers": 2, **changes})
+    assert named in str(caught.value) + str(caught.value.field)
+
+
+@pytest.mark.parametrize(
+    ("model", "path", "cut"),
+    [
+        ("zai-org/GLM-5.2", ("indexer_types",), 70),
+        ("MiniMaxAI/MiniMax-M3", ("sparse_attention_config", "sparse_attention_freq"), 5),
+    ],
+)
+def test_short_lists_are_refused(model, path, cut):
+    config = config_of(model)
+    level = config
+    for key in path[:-1]:
+        level = level[key]
+    level[path[-1]] = level[path[-1]][:cut]
+    with pytest.raises(kvgauge.KvgaugeError, match=path[-1]):
+        total(config)
