@@ -118,14 +118,13 @@ def write_error(error: KvgaugeError, settings: Settings, *, about: str = "") -> 
         write_json(error.to_dict())
         return
     texts = settings.texts
-    title = texts.find(f"error.{error.code}", "")
+    message = texts.error(error.message)
+    title = texts.find(f"error.{error.code}", "") if message == error.message else ""
     write_note(
-        texts(
-            "error_line", program=clean(about) or texts("program"), title=title, message=clean(error.message)
-        )
+        texts("error_line", program=clean(about) or texts("program"), title=title, message=clean(message))
     )
     if error.hint:
-        write_note(texts("hint", hint=clean(error.hint)))
+        write_note(texts("hint", hint=clean(texts.error(error.hint))))
 
 
 def make_view(settings: Settings, *, units: Units, color: str) -> View:

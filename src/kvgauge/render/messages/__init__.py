@@ -60,6 +60,22 @@ class Texts:
         if template is None:
             return note.message
         try:
-            return template.format(**dict(note.values))
+            return template.format(**{name: self._value(value) for name, value in note.values})
         except (KeyError, IndexError, ValueError):
             return note.message
+
+    def error(self, text: str) -> str:
+        """Return an error's message or hint in this language, else as it is."""
+        if self.lang == "en":
+            return text
+        from kvgauge.render.messages.errors_zh import chinese  # noqa: PLC0415 - most runs show no error
+
+        return chinese(text)
+
+    def _value(self, value: str) -> str:
+        """Return a note's value with the phrases in it put in this language."""
+        if self.lang == "en" or " " not in value:
+            return value
+        from kvgauge.render.messages.errors_zh import note_value  # noqa: PLC0415 - as above
+
+        return note_value(value)
