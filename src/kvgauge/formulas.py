@@ -11,72 +11,58 @@ K kernel.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
-from typing import NamedTuple
 
 from kvgauge.dtypes import get_format
 from kvgauge.engines.base import GroupDemand, StreamDemand
+from kvgauge.formula_rows import (
+    WHOLE,
+    Definition,
+    GroupFormula,
+    Number,
+    Scope,
+    Share,
+    Symbols,
+    element_bytes,
+    generic_form,
+    row_count,
+)
 from kvgauge.layers import Axis, Counted, Mechanism, Role
 from kvgauge.units import json_number
 from kvgauge.workload import Workload
 
-Number = int | float
-Symbols = dict[str, Number]
+#: Elements of a group that share a scale and a zero of 16 bits each, in quantised caches of Transformers.
+GROUP_ELEMENTS = 64
+_GROUPED = {f"int{bits}_group{GROUP_ELEMENTS}": bits for bits in (2, 4, 8)}
 
 
-class Definition(NamedTuple):
-    """How a symbol follows from others."""
-
-    symbol: str
-    formula: str
-
-
-class GroupFormula(NamedTuple):
-    """A formula, the values of its symbols, and the definitions of those that are computed."""
-
-    formula: str
-    symbols: Mapping[str, Number]
-    definitions: tuple[Definition, ...] = ()
-
-    def to_dict(self) -> dict[str, object]:
-        """Return the JSON fields."""
-        return {
-            "formula": self.formula,
-            "symbols": dict(self.symbols),
-            "definitions": {d.symbol: d.formula for d in self.definitions},
-        }
-
-
-def group_formula(demand: GroupDemand, workload: Workload) -> GroupFormula:
-    """Return the formula of one group under a load."""
-    streams = demand.streams
+def group_formula(demand: GroupDemand, workload: Workload, share: Share = WHOLE) -> GroupFormula:
+    """Return the formula of one group under a load; ``share``: of one context-parallel rank."""
+    streams, scope = demand.streams, Scope(workload, demand.group, share)
     if not streams:
         return GroupFormula("0", {})
     roles = {s.role for s in streams}
-    if any(s.factor != 1 or s.counted.from_tokens for s in streams):
-        return _generic(demand, workload)
+    factors = {s.factor for s in streams}
+    if any(s.counted.from_tokens or s.factor < 1 for s in streams):
+        return _quantized(demand, scope) or generic_form(demand, scope)
     if roles & {Role.RECURRENT, Role.CONV}:
-        return _state(demand, workload)
-    if len({s.counted for s in streams if s.counted.axis is not Axis.SEQUENCE}) > 1:
-        return _generic(demand, workload)
+        return _state(demand, scope) if factors == {1} else generic_form(demand, scope)
+    rows = {(s.counted, s.factor) for s in streams if s.role is not Role.COMPRESSOR}
+    if len(rows) > 1 or any(s.role is Role.COMPRESSOR and not _is_ring(s) for s in streams):
+        return generic_form(demand, scope)
     if [s.role for s in streams] == [Role.KEY, Role.VALUE] and streams[0].vectors == streams[1].vectors:
-        return _attention(demand, workload)
-    return _row_form(demand, workload)
+        return _attention(demand, scope)
+    return _row_form(demand, scope)
 
 
-def element_bytes(stream: StreamDemand) -> Fraction | None:
-    """Return the bytes of an element, or None where scales or padding make a row more than that.
+def _is_ring(stream: StreamDemand) -> bool:
+    return stream.role is Role.COMPRESSOR and stream.counted.axis is Axis.SEQUENCE and stream.factor == 1
 
-    ggml blocks share their scale over a fixed number of elements, which makes an exact binary fraction.
-    """
-    storage = get_format(stream.dtype)
-    if storage.row_block:
-        return Fraction(storage.row_block_bytes, storage.row_block)
-    packing = storage.roles.get(stream.role, storage.default)
-    if packing is None or packing.scale_bytes or packing.pad_bytes:
-        return None
-    return Fraction(packing.bits, 8)
+
+def packed_bits(stream: StreamDemand) -> int | None:
+    """Return the bits of an element of a quantised cache with scales over groups, None for other formats."""
+    return _GROUPED.get(stream.dtype)
 
 
 def vector_bytes_form(stream: StreamDemand, width: str) -> str:
@@ -96,29 +82,9 @@ def vector_bytes_form(stream: StreamDemand, width: str) -> str:
     return text + (f" + {packing.pad_bytes}" if packing.pad_bytes else "")
 
 
-def _rows(counted: Counted, workload: Workload) -> tuple[str, Symbols, tuple[Definition, ...]]:
-    """Return the factor that counts rows over all sequences, its symbols and their definitions."""
-    if counted.axis is Axis.SEQUENCE:
-        return "B", {"B": workload.sequences}, ()
-    if workload.shared_prefix_tokens and counted.axis is Axis.DECODER:
-        own = counted.rows(workload.context_tokens)
-        shared = counted.shared_rows(workload.context_tokens, workload.shared_prefix_tokens)
-        total = workload.sequences * own - (workload.sequences - 1) * shared
-        symbols: Symbols = {"N": total, "B": workload.sequences, "n": own, "n_shared": shared}
-        return "N", symbols, (Definition("N", "B × n - (B - 1) × n_shared"),)
-    name = {Axis.DECODER: "T", Axis.ENCODER: "T_enc", Axis.IMAGE: "T_img"}[counted.axis]
-    values: Symbols = {name: workload.tokens_on(counted.axis), "B": workload.sequences}
-    text = name
-    if counted.to_tokens is not None:
-        text, values["W"] = f"min({text}, W)", counted.to_tokens
-    if counted.step_tokens != 1:
-        text, values["m"] = f"{counted.rounding.value}({text} / m)", counted.step_tokens
-    return f"{text} × B", values, ()
-
-
-def _attention(demand: GroupDemand, workload: Workload) -> GroupFormula:
+def _attention(demand: GroupDemand, scope: Scope) -> GroupFormula:
     key, value = demand.streams
-    rows, symbols, definitions = _rows(key.counted, workload)
+    rows, symbols, definitions = row_count(key, scope)
     head: Symbols = {"L": demand.group.num_layers, "H_kv": key.vectors}
     size_k, size_v = element_bytes(key), element_bytes(value)
     if size_k is None or size_v is None:
@@ -148,7 +114,7 @@ def _packed_attention(
     key, value = demand.streams
     if vector_bytes_form(key, "D") == vector_bytes_form(value, "D") and key.width == value.width:
         defined = (Definition("R", vector_bytes_form(key, "D")), *definitions)
-        values: Symbols = {**symbols, "D": key.width, "R": key.row_bytes // key.vectors}
+        values: Symbols = {**symbols, "D": key.width, "R": _vector_bytes(key)}
         return GroupFormula(f"L × 2 × H_kv × R × {rows}", values, defined)
     defined = (
         Definition("R_k", vector_bytes_form(key, "D_k")),
@@ -156,7 +122,7 @@ def _packed_attention(
         *definitions,
     )
     values = {**symbols, "D_k": key.width, "D_v": value.width}
-    values |= {"R_k": key.row_bytes // key.vectors, "R_v": value.row_bytes // value.vectors}
+    values |= {"R_k": _vector_bytes(key), "R_v": _vector_bytes(value)}
     return GroupFormula(f"L × H_kv × (R_k + R_v) × {rows}", values, defined)
 
 
@@ -170,18 +136,18 @@ _WIDTH_SYMBOLS = {
 }
 
 
-def _row_form(demand: GroupDemand, workload: Workload) -> GroupFormula:
+def _row_form(demand: GroupDemand, scope: Scope) -> GroupFormula:
     """Latents, records and index keys (L x row x rows), with the compressor's ring beside them."""
-    growing = [s for s in demand.streams if s.counted.axis is not Axis.SEQUENCE]
-    fixed = [s for s in demand.streams if s.counted.axis is Axis.SEQUENCE]
+    growing = [s for s in demand.streams if not _is_ring(s)]
+    fixed = [s for s in demand.streams if _is_ring(s)]
     if len({s.role for s in growing}) < len(growing) or any(s.columns != 1 for s in growing):
-        return _generic(demand, workload)
+        return generic_form(demand, scope)
     symbols: Symbols = {"L": demand.group.num_layers}
     definitions: list[Definition] = []
     parts: list[str] = []
     if growing:
         row, row_symbols, row_definitions = _row_text(growing)
-        rows, more, more_definitions = _rows(growing[0].counted, workload)
+        rows, more, more_definitions = row_count(growing[0], scope)
         size = row_symbols.pop("b", None)
         parts.append(f"{row} × {rows}" + (" × b" if size is not None else ""))
         symbols |= {**row_symbols, **more, **({} if size is None else {"b": size})}
@@ -189,11 +155,11 @@ def _row_form(demand: GroupDemand, workload: Workload) -> GroupFormula:
     if fixed:
         element = {element_bytes(s) for s in fixed}
         if len(fixed) > 1 or None in element:
-            return _generic(demand, workload)
+            return generic_form(demand, scope)
         ring = fixed[0]
         parts.append("S × b_S × B")
         symbols |= {"S": ring.vectors * ring.width, "n_ring": ring.vectors, "d_ring": ring.width}
-        symbols |= {"b_S": json_number(element.pop() or Fraction(0)), "B": workload.sequences}
+        symbols |= {"b_S": json_number(element.pop() or Fraction(0)), "B": scope.workload.sequences}
         definitions.append(Definition("S", "n_ring × d_ring"))
     text = parts[0] if len(parts) == 1 else f"({' + '.join(parts)})"
     return GroupFormula(f"L × {text}", symbols, tuple(definitions))
@@ -201,29 +167,21 @@ def _row_form(demand: GroupDemand, workload: Workload) -> GroupFormula:
 
 def _row_text(streams: Sequence[StreamDemand]) -> tuple[str, Symbols, list[Definition]]:
     """Return the elements of a row with b apart, or R with its definition where scales are packed in."""
-    symbols: Symbols = {}
-    names: list[str] = []
-    for stream in streams:
-        name = _WIDTH_SYMBOLS.get(stream.role, "d")
-        symbols[name] = stream.width
-        if stream.vectors != 1:
-            symbols["H_" + name] = stream.vectors
-            name = f"H_{name} × {name}"
-        names.append(name)
+    text, symbols = _row_elements(streams)
     sizes = {element_bytes(s) for s in streams}
     if len(sizes) == 1 and None not in sizes:
         symbols["b"] = json_number(sizes.pop() or Fraction(0))
-        return (names[0] if len(names) == 1 else f"({' + '.join(names)})"), symbols, []
+        return text, symbols, []
     parts: list[str] = []
     for stream in streams:
         form = vector_bytes_form(stream, _WIDTH_SYMBOLS.get(stream.role, "d"))
         heads = f"H_{_WIDTH_SYMBOLS.get(stream.role, 'd')}"
         parts.append(form if stream.vectors == 1 else f"{heads} × ({form})")
-    symbols["R"] = sum(s.row_bytes for s in streams)
+    symbols["R"] = sum(s.row_bytes // s.factor for s in streams)
     return "R", symbols, [Definition("R", " + ".join(parts))]
 
 
-def _state(demand: GroupDemand, workload: Workload) -> GroupFormula:
+def _state(demand: GroupDemand, scope: Scope) -> GroupFormula:
     """State and convolution columns, one set a sequence."""
     states = [s for s in demand.streams if s.role is Role.RECURRENT]
     convs = [s for s in demand.streams if s.role is Role.CONV]
@@ -234,8 +192,8 @@ def _state(demand: GroupDemand, workload: Workload) -> GroupFormula:
         or len(columns) > 1
         or any(None in s or len(s) > 1 for s in sizes)
     ):
-        return _generic(demand, workload)
-    symbols: Symbols = {"L": demand.group.num_layers, "B": workload.sequences}
+        return generic_form(demand, scope)
+    symbols: Symbols = {"L": demand.group.num_layers, "B": scope.workload.sequences}
     parts: list[str] = []
     definitions: list[Definition] = []
     if states:
@@ -269,19 +227,56 @@ def _columns_text(demand: GroupDemand, columns: int) -> tuple[str, Symbols]:
     return ("C × (K - 1)", {"K": columns + 1}) if columns == kept else ("C × K", {"K": columns})
 
 
-def _generic(demand: GroupDemand, workload: Workload) -> GroupFormula:
-    """L x N, with N the sum of every kind of row, each its bytes times how many are held."""
-    symbols: Symbols = {"L": demand.group.num_layers}
-    parts: list[str] = []
-    total = 0
-    for number, stream in enumerate(demand.streams, start=1):
-        tokens = workload.tokens_on(stream.counted.axis)
-        shared = stream.counted.shared_rows(workload.context_tokens, workload.shared_prefix_tokens)
-        rows = workload.sequences * stream.counted.rows(tokens) - (workload.sequences - 1) * shared
-        symbols |= {f"R_{number}": stream.row_bytes, f"n_{number}": rows}
-        parts.append(f"R_{number} × n_{number}")
-        total += stream.row_bytes * rows
-    return GroupFormula("L × N", symbols | {"N": total}, (Definition("N", " + ".join(parts)),))
+def _quantized(demand: GroupDemand, scope: Scope) -> GroupFormula | None:
+    """Rows packed in few bits, and the newest tokens still in 16; None where there is more to it."""
+    packed = [s for s in demand.streams if packed_bits(s) and s.counted == Counted() and s.factor == 1]
+    plain = [s for s in demand.streams if not packed_bits(s) and s.factor == 1 and s.counted.step_tokens == 1]
+    steps = {s.counted.step_tokens for s in demand.streams} - {1}
+    if not packed or [s.role for s in packed] != [s.role for s in plain] or len(steps) != 1:
+        return None
+    if len({s.dtype for s in plain}) > 1:
+        return None
+    size, load = element_bytes(plain[0]) or Fraction(0), scope.workload
+    tokens, prompt, residual = load.context_tokens, plain[0].counted.from_tokens, steps.pop()
+    tail = max(0, tokens - prompt) % residual
+    text, symbols = _row_elements(packed)
+    symbols = {"L": demand.group.num_layers, **symbols, "T": tokens, "B": load.sequences}
+    symbols |= {"n_q": tokens - tail, "b_q": json_number(element_bytes(packed[0]) or Fraction(0))}
+    symbols |= {"n_t": tail, "b": json_number(size), "T_p": prompt, "T_res": residual}
+    later = "max(0, T - T_p)"
+    definitions = (
+        Definition("n_q", "T - n_t"),
+        Definition("n_t", f"{later} - T_res × floor({later} / T_res)"),
+        Definition("b_q", f"{packed_bits(packed[0])} / 8 + (2 + 2) / {GROUP_ELEMENTS}"),
+    )
+    elements = sum(s.vectors * s.width for s in packed)
+    row = (tokens - tail) * (element_bytes(packed[0]) or 0) + tail * size
+    if load.sequences * elements * row != sum(s.row_bytes * scope.total(s.counted) for s in demand.streams):
+        return None
+    return GroupFormula(f"L × {text} × B × (n_q × b_q + n_t × b)", symbols, definitions)
 
 
-__all__ = ["Definition", "GroupFormula", "Number", "element_bytes", "group_formula", "vector_bytes_form"]
+def _row_elements(streams: Sequence[StreamDemand]) -> tuple[str, Symbols]:
+    """Return the elements of a row: heads and widths of K and V, or the widths of other rows."""
+    if [s.role for s in streams] == [Role.KEY, Role.VALUE] and streams[0].vectors == streams[1].vectors:
+        key, value = streams
+        head: Symbols = {"H_kv": key.vectors}
+        if key.width == value.width:
+            return "2 × H_kv × D", head | {"D": key.width}
+        return "H_kv × (D_k + D_v)", head | {"D_k": key.width, "D_v": value.width}
+    symbols: Symbols = {}
+    names: list[str] = []
+    for stream in streams:
+        name = _WIDTH_SYMBOLS.get(stream.role, "d")
+        symbols[name] = stream.width
+        if stream.vectors != 1:
+            symbols["H_" + name] = stream.vectors
+        names.append(name if stream.vectors == 1 else f"H_{name} × {name}")
+    return (names[0] if len(names) == 1 else f"({' + '.join(names)})"), symbols
+
+
+def _vector_bytes(stream: StreamDemand) -> int:
+    return stream.row_bytes // stream.factor // stream.vectors
+
+
+__all__ = ["Definition", "GroupFormula", "Number", "Share", "element_bytes", "group_formula", "packed_bits"]
