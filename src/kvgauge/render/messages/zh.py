@@ -30,6 +30,8 @@ NOTES: Mapping[str, str] = {
     "option_without_effect": "{option} 对该模型没有影响",
     "override_without_effect": "--override {field} 没有影响：没有读取这个字段（相近的字段：{near}）",
     "static_cache_too_small": "静态缓存只有 {max_cache_len} 个 token，放不下 {context} 个 token 的负载",
+    "engine_version_newer": "transformers {version} 按已知最新版本 {rules} 的规则读取",
+    "engine_version_nearest": "transformers {version} 按之前最近一个核对过的版本 {rules} 的规则读取",
     "expert_parallel": "专家并行切分的是权重，不是缓存",
 }
 

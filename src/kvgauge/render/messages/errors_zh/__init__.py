@@ -4,8 +4,8 @@ A table row is an English skeleton, the message with its variable parts as holes
 same holes. ``{0}`` holds what is shown as it is; ``{why}`` a phrase that must be in the tables too, else the
 row does not fit; ``{where?}`` a phrase or anything else; ``{names+}`` names joined by "or".
 
-A message is held against the rows with the longest literal text first. Matching is a walk from left to right
-(the text between two holes is looked for once, and never again), so hostile text costs no more than other.
+Of the rows that fit, the one that knows most of the message is taken. Matching is a walk from left to right:
+the text between two holes is looked for once, and never again, so hostile text costs little more than other.
 """
 
 from __future__ import annotations
@@ -13,10 +13,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import lru_cache
-from itertools import chain
 from typing import NamedTuple
 
-from kvgauge.render.messages.errors_zh import engines, files, gguf, readers, request, sources
+from kvgauge.render.messages.errors_zh import engines, files, foreign, gguf, readers, request, sources
 
 TABLES: tuple[Mapping[str, str], ...] = (
     request.TABLE,
@@ -25,9 +24,10 @@ TABLES: tuple[Mapping[str, str], ...] = (
     gguf.TABLE,
     sources.TABLE,
     files.TABLE,
+    foreign.TABLE,
 )
 #: Phrases nest no deeper.
-MAX_DEPTH = 4
+MAX_DEPTH = 3
 
 HOLE = re.compile(r"\{(\w+[?+]?)\}", re.ASCII)
 _MORE = re.compile(r" and (\d{1,9}) more", re.ASCII)
@@ -41,13 +41,20 @@ class Row(NamedTuple):
     chinese: str
 
 
+class Filled(NamedTuple):
+    """A text put in Chinese, and how many letters of the English one rows had."""
+
+    known: int
+    text: str
+
+
 def chinese(text: str) -> str:
     """Return a message or hint in Chinese, or as it is where no row fits.
 
     >>> chinese("num_layers has 3 entries for 4 blocks")
     'num_layers 有 3 项，而模型有 4 个块'
     """
-    return _translated(text, 0) or text
+    return _translated(text) or text
 
 
 def note_value(text: str) -> str:
@@ -56,18 +63,18 @@ def note_value(text: str) -> str:
     >>> note_value("recurrent in fp32, conv in bf16")
     '循环状态（fp32）、卷积（bf16）'
     """
-    whole = _translated(text, 0)
-    if whole is not None:
-        return whole
-    parts = [_translated(part, 0) for part in text.split(", ")]
+    parts = [_translated(part) for part in text.split(", ")]
     return "、".join(part for part in parts if part) if all(parts) else text
+
+
+def _translated(text: str) -> str | None:
+    best = _best(text, 0)
+    return None if best is None else best.text
 
 
 @lru_cache(maxsize=1)
 def _rows() -> tuple[Row, ...]:
-    """All rows, those with the longest literal text first."""
-    rows = [_row(english, text) for english, text in chain.from_iterable(t.items() for t in TABLES)]
-    return tuple(sorted(rows, key=lambda row: -sum(map(len, row.literals))))
+    return tuple(_row(english, text) for table in TABLES for english, text in table.items())
 
 
 def _row(english: str, text: str) -> Row:
@@ -75,14 +82,35 @@ def _row(english: str, text: str) -> Row:
     return Row(tuple(parts[::2]), tuple(parts[1::2]), text)
 
 
-@lru_cache(maxsize=256)
-def _translated(text: str, depth: int) -> str | None:
-    for row in _rows():
-        found = held_by(row.literals, text)
-        values = None if found is None else _values(row, found, depth)
-        if values is not None:
-            return HOLE.sub(lambda hole: values[hole[1]], row.chinese)  # noqa: B023 - called at once
-    return None
+@lru_cache(maxsize=1024)
+def _best(text: str, depth: int) -> Filled | None:
+    """Return the row that leaves the least of a text as it is, filled."""
+    fitting = (_filled(row, text, depth) for row in _rows())
+    return max((filled for filled in fitting if filled), key=lambda filled: filled.known, default=None)
+
+
+def _filled(row: Row, text: str, depth: int) -> Filled | None:
+    found = held_by(row.literals, text)
+    if found is None:
+        return None
+    known, values = sum(map(len, row.literals)), {}
+    for hole, part in zip(row.holes, found, strict=True):
+        value = _value(hole, part, depth)
+        if value is None:
+            return None
+        known += value.known
+        values[hole] = value.text
+    return Filled(known, HOLE.sub(lambda match: values[match[1]], row.chinese))
+
+
+def _value(hole: str, text: str, depth: int) -> Filled | None:
+    """Return what to put in a hole; None where a phrase is wanted and there is none."""
+    if hole.isdecimal():
+        return Filled(0, text)
+    if hole.endswith("+"):
+        return Filled(0, _MORE.sub(r" 等（另有 \1 个）", text.replace(" or ", " 或 ")))
+    phrase = _best(text, depth + 1) if depth < MAX_DEPTH else None
+    return Filled(0, text) if phrase is None and hole.endswith("?") else phrase
 
 
 def held_by(literals: tuple[str, ...], text: str) -> list[str] | None:
@@ -105,23 +133,3 @@ def held_by(literals: tuple[str, ...], text: str) -> list[str] | None:
         found.append(text[start:at])
         start = at + len(literal)
     return [*found, text[start:end]]
-
-
-def _values(row: Row, found: list[str], depth: int) -> dict[str, str] | None:
-    values: dict[str, str] = {}
-    for hole, text in zip(row.holes, found, strict=True):
-        value = _value(hole, text, depth)
-        if value is None:
-            return None
-        values[hole] = value
-    return values
-
-
-def _value(hole: str, text: str, depth: int) -> str | None:
-    """Return what to put in a hole; None where a phrase is wanted and there is none."""
-    if hole.isdecimal():
-        return text
-    if hole.endswith("+"):
-        return _MORE.sub(r" 等（另有 \1 个）", text.replace(" or ", " 或 "))
-    phrase = _translated(text, depth + 1) if depth < MAX_DEPTH else None
-    return text if phrase is None and hole.endswith("?") else phrase

@@ -13,6 +13,9 @@ TABLE: Mapping[str, str] = {
     ),
     "leave it out": "请去掉它",
     "did you mean {names+}? Else {step}": "是否指 {names+}？否则{step}",
+    "'kvgauge models {0}' lists names like it. Else {step}": (
+        "'kvgauge models {0}' 列出相近的名称。否则{step}"
+    ),
     "--refresh asks the hub, and --offline keeps off the network": (
         "--refresh 要查询模型库，--offline 却不用网络"
     ),
@@ -69,8 +72,8 @@ TABLE: Mapping[str, str] = {
     "{step}; or give a config.json": "{step}；或给出 config.json",
     "this token may not see it": "可能是此令牌无权查看",
     "if it is private, {step}": "若是私有的，请{step}",
-    "if it is private, set MODELSCOPE_API_TOKEN; or give a config.json": (
-        "若是私有的，请设置 MODELSCOPE_API_TOKEN；或给出 config.json"
+    "if it is private, set MODELSCOPE_API_TOKEN; or {step}": (
+        "若是私有的，请设置 MODELSCOPE_API_TOKEN；或{step}"
     ),
     "give a config.json": "请给出 config.json",
     "{site?} does not hand out {0}": "{site?} 不提供 {0}",
@@ -92,6 +95,7 @@ TABLE: Mapping[str, str] = {
     # the network
     "{site?}: {reason}": "{site?}：{reason}",
     "the mirror {0} ({1})": "镜像 {0}（{1}）",
+    "the mirror {0} ({1}): {reason}": "镜像 {0}（{1}）：{reason}",
     "{0}: the server answers {1}": "{0}：服务器返回 {1}",
     "the server answers {0}": "服务器返回 {0}",
     "the server fails ({0})": "服务器出错（{0}）",
