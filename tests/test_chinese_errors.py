@@ -34,12 +34,14 @@ COMPOSED = (
 JOINED = {
     "the config has no {}, which {}", "the config has no {}, which {} can't be read without",
     "the metadata has no {}, which {}", "the mirror {} ({}): {}", "text or an object", "a whole number or text",
+    "if it is private, set MODELSCOPE_API_TOKEN; or give a config.json",
     *(f"{role.value} in {{}}" for role in Role),
 }  # fmt: skip
 
 #: Texts with a blank that no error shows, or that are parts of a joined row.
 NOT_SHOWN = {
     ", which {}", ", which {} can't be read without", " and {} more", "{} or is private",
+    "if it is private, set MODELSCOPE_API_TOKEN; or {}",
     "{} {}, and {} keeps off the network", "{} in {}", "{}.kv_cache_quant_algo = {}",
     "kvgauge [COMMAND] MODEL [OPTIONS]", "kvgauge {} [OPTIONS]",
     "local cache", "local cache, {}", "pulled by Ollama", "{}, commit {}", ", commit {}", "as {}: {}",
@@ -212,6 +214,16 @@ def test_phrases_stand_in_for_holes():
     assert chinese("the mirror https://x (HF_ENDPOINT): https://x cut the answer off") == (
         "镜像 https://x（HF_ENDPOINT）：https://x 中断了应答"
     )
+
+
+def test_blanks_stand_between_chinese_and_letters_alone():
+    assert chinese("standard input is empty") == "标准输入是空的"
+    assert chinese("a.json is empty") == "a.json 是空的"
+    assert chinese("there is no file 甲 乙.json") == "没有文件 甲 乙.json"
+    assert chinese("a/b has no revision x on the mirror https://y (HF_ENDPOINT)") == (
+        "a/b 在镜像 https://y（HF_ENDPOINT）上没有版本 x"
+    )
+    assert chinese("context {'a': 1} is not a token count") == "context {'a': 1} 不是 token 数"
 
 
 def test_values_of_notes_are_chinese():

@@ -30,6 +30,7 @@ TABLES: tuple[Mapping[str, str], ...] = (
 MAX_DEPTH = 3
 
 HOLE = re.compile(r"\{(\w+[?+]?)\}", re.ASCII)
+_WIDE = re.compile(r"[\u2e80-\u9fff\uff00-\uffef]")
 _MORE = re.compile(r" and (\d{1,9}) more", re.ASCII)
 
 
@@ -42,10 +43,11 @@ class Row(NamedTuple):
 
 
 class Filled(NamedTuple):
-    """A text put in Chinese, and how many letters of the English one rows had."""
+    """What stands for an English text, and how many letters of that text are in rows of the tables."""
 
     known: int
     text: str
+    is_phrase: bool = True
 
 
 def chinese(text: str) -> str:
@@ -93,24 +95,36 @@ def _filled(row: Row, text: str, depth: int) -> Filled | None:
     found = held_by(row.literals, text)
     if found is None:
         return None
-    known, values = sum(map(len, row.literals)), {}
+    known = sum(char.isalpha() for literal in row.literals for char in literal)
+    values: dict[str, Filled] = {}
     for hole, part in zip(row.holes, found, strict=True):
         value = _value(hole, part, depth)
         if value is None:
             return None
         known += value.known
-        values[hole] = value.text
-    return Filled(known, HOLE.sub(lambda match: values[match[1]], row.chinese))
+        values[hole] = value
+    return Filled(known, _joined(HOLE.split(row.chinese), values))
+
+
+def _joined(parts: list[str], values: Mapping[str, Filled]) -> str:
+    """Join the parts of a template; the blanks that set off letters go where a Chinese phrase stands."""
+    text = parts[0]
+    for hole, after in zip(parts[1::2], parts[2::2], strict=True):
+        value = values[hole]
+        begins, ends = (value.is_phrase and _WIDE.match(value.text[i]) for i in (0, -1))
+        text = (text.rstrip(" ") if begins else text) + value.text + (after.lstrip(" ") if ends else after)
+    return text
 
 
 def _value(hole: str, text: str, depth: int) -> Filled | None:
     """Return what to put in a hole; None where a phrase is wanted and there is none."""
     if hole.isdecimal():
-        return Filled(0, text)
+        return Filled(0, text, is_phrase=False)
     if hole.endswith("+"):
-        return Filled(0, _MORE.sub(r" 等（另有 \1 个）", text.replace(" or ", " 或 ")))
+        names = _MORE.sub(r" 等（另有 \1 个）", text.replace(" or ", " 或 "))
+        return Filled(0, names, is_phrase=False)
     phrase = _best(text, depth + 1) if depth < MAX_DEPTH else None
-    return Filled(0, text) if phrase is None and hole.endswith("?") else phrase
+    return Filled(0, text, is_phrase=False) if phrase is None and hole.endswith("?") else phrase
 
 
 def held_by(literals: tuple[str, ...], text: str) -> list[str] | None:

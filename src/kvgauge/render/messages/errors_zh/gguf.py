@@ -67,7 +67,7 @@ TABLE: Mapping[str, str] = {
     "{0} is not known, and {1} belongs to a design that its keys alone do not tell": (
         "未知的架构 {0}；{1} 所属的设计仅凭键无法判断"
     ),
-    "--override {0}=null reads it without": "--override {0}=null 可不计它而读取",
+    "--override {0}=null reads it without": "可用 --override {0}=null 忽略它",
     "{0} is not known, and its keys do not say which blocks are recurrent": (
         "未知的架构 {0}；它的键没有说明哪些块是循环块"
     ),

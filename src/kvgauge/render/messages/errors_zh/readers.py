@@ -107,7 +107,7 @@ TABLE: Mapping[str, str] = {
         "{0}kda_layers 与 full_attn_layers 没有说明第 {1} 层属于哪一种"
     ),
     "num_kv_shared_layers is {0} of {1} layers: none is left to own a cache": (
-        "{1} 层中有 {0} 层（num_kv_shared_layers）共享缓存，没有剩下自有缓存的层"
+        "num_kv_shared_layers 为 {0}，而共有 {1} 层：没有剩下自有缓存的层"
     ),
     "layer {0} shares a {kind?} layer's cache, none of the first {1} is one": (
         "第 {0} 层要共享{kind?}层的缓存，但前 {1} 层中没有这种层"

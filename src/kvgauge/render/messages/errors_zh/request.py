@@ -63,7 +63,7 @@ TABLE: Mapping[str, str] = {
     "compare takes a list of models": "compare 需要一个模型列表",
     "compare([a, b])": "compare([a, b])",
     "there is no model to compare": "没有可比较的模型",
-    "give two or more": "请给出两个以上",
+    "give two or more": "请给出至少两个",
     "no answer": "没有结果",
     # numbers
     "{0} is not understood": "无法理解 {0}",

@@ -72,8 +72,8 @@ TABLE: Mapping[str, str] = {
     "{step}; or give a config.json": "{step}；或给出 config.json",
     "this token may not see it": "可能是此令牌无权查看",
     "if it is private, {step}": "若是私有的，请{step}",
-    "if it is private, set MODELSCOPE_API_TOKEN; or {step}": (
-        "若是私有的，请设置 MODELSCOPE_API_TOKEN；或{step}"
+    "if it is private, set MODELSCOPE_API_TOKEN; or give a config.json": (
+        "若是私有的，请设置 MODELSCOPE_API_TOKEN；或给出 config.json"
     ),
     "give a config.json": "请给出 config.json",
     "{site?} does not hand out {0}": "{site?} 不提供 {0}",
@@ -154,8 +154,8 @@ TABLE: Mapping[str, str] = {
     "it has {0} bytes, and the hub says {1}": "它有 {0} 字节，而模型库说是 {1}",
     "the server answers another range than was asked for": "服务器返回的范围不是所请求的",
     "its ranges do not fit together": "各段范围接不上",
-    "its header takes more than {0} requests or {1} MiB": "读它的文件头超过 {0} 次请求或 {1} MiB",
-    "its header takes more than {0} s": "读它的文件头超过 {0} 秒",
+    "its header takes more than {0} requests or {1} MiB": "读取文件头需要超过 {0} 次请求或 {1} MiB",
+    "its header takes more than {0} s": "读取文件头需要超过 {0} 秒",
     "the server does not say how large it is": "服务器没有说明它的大小",
     "the server does not answer ranges": "服务器不支持按范围读取",
     "it changed while it was read": "读取期间文件发生了变化",
