@@ -100,7 +100,7 @@ def test_fields_and_options_stand_behind_the_symbols():
 
 def test_mamba_states_are_made_of_their_fields():
     step = kvgauge.explain(ARTICLE["Nemotron-3-Nano-30B-A3B"]).steps[0]
-    assert step.with_numbers == "23 × 1 × (524,288 × 4 + 6,144 × (4 - 1) × 2) = 49,082,368"
+    assert step.with_numbers == "23 × 1 × (524,288 × 4 + 6,144 × (4 - 1) × 2) = 49,082,368 B"
     assert {d.symbol: d.formula for d in step.definitions} == {
         "S": "H_m × P_m × N_m",
         "C": "H_m × P_m + 2 × G_m × N_m",
@@ -123,9 +123,9 @@ def test_plain_attention_stands_beside():
     [
         ("mha", ["plain multi-head attention: every query head"]),
         ("Qwen3-30B-A3B", ["12.5 %", "32 query heads share 4 KV heads"]),
-        ("GLM-4.7-Flash", ["one latent row of 1,152 bytes", "20,480 bytes"]),
-        ("Qwen3.5-35B-A3B", ["only 10 of 40 layers", "64,389,120 bytes of state"]),
-        ("Nemotron-3-Nano-30B-A3B", ["only 6 of 52 layers", "49,082,368 bytes of state"]),
+        ("GLM-4.7-Flash", ["one latent row of 1.12 KiB", "20.0 KiB of keys"]),
+        ("Qwen3.5-35B-A3B", ["only 10 of 40 layers", "61.4 MiB of state"]),
+        ("Nemotron-3-Nano-30B-A3B", ["only 6 of 52 layers", "46.8 MiB of state"]),
         ("windows", ["windows or compression"]),
         ("mamba1", ["No layer keeps rows"]),
     ],

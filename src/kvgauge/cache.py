@@ -226,7 +226,7 @@ class CacheAnswer:
         last = len(stages) - 1
         ranks: list[tuple[int, ...]] = []
         counts = [
-            [_layers_in_stage(g.group, stage, is_last=number == last) for g in self.demand.groups]
+            [layers_in_stage(g.group, stage, is_last=number == last) for g in self.demand.groups]
             for number, stage in enumerate(stages)
         ]
         for stage_counts in counts:
@@ -243,6 +243,11 @@ class CacheAnswer:
     def per_rank_bytes(self) -> tuple[int, ...]:
         """All sequences of the fullest replica, one entry a rank, replication included."""
         return tuple(sum(groups) for groups in self.rank_group_bytes)
+
+    @property
+    def replicas_are_equal(self) -> bool:
+        """Whether every data-parallel replica holds as many sequences as the fullest."""
+        return self.workload.sequences % self.parallelism.data == 0
 
     def _rank_layer_bytes(self, group: GroupDemand, tensor_rank: int) -> int:
         load = self.workload
@@ -285,7 +290,8 @@ def _shape_of(group: LayerGroup) -> tuple[object, ...]:
     return (group.kind, group.mechanism, group.streams, group.window_tokens)
 
 
-def _layers_in_stage(group: LayerGroup, stage: range, *, is_last: bool) -> int:
+def layers_in_stage(group: LayerGroup, stage: range, *, is_last: bool) -> int:
+    """Return how many layers of a group a pipeline stage has; layers beyond the model's go to the last."""
     inside = sum(index in stage for index in group.indices)
     beyond = sum(index >= stage.stop for index in group.indices) if is_last else 0
     return inside + beyond

@@ -7,7 +7,7 @@ plain definition of ``formulas`` stands.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from kvgauge.architecture import LayerGroup, ModelArchitecture
@@ -60,11 +60,15 @@ SYMBOL_FIELDS: Mapping[str, tuple[str, ...]] = {
     "m": ("compress_ratios", "compress_rates", "index_kpool", "indexer_compress_ratio"),
     "r": ("kv_lora_rank", "kv_lora_rank_swa"),
     "d_rope": ("qk_rope_head_dim", "rope.dimension_count"),
-    "d_nope": ("head_dim", "attention.key_length"),
+    "d_rec": ("head_dim", "attention.key_length"),
+    "d_qk": ("qk_nope_head_dim",),
+    "H_q": ("num_attention_heads", "num_heads", "n_head", "n_heads", "decoder_attention_heads",
+            "attention.head_count"),
     "d_idx": ("index_head_dim", "indexer_head_dim", "sparse_index_dim", "indexer.key_length"),
     "H_d_idx": ("indexer_kv_heads",),
     "K": _KERNELS,
     "C": ("conv_dim", "hidden_size", "lru_width", "embedding_length"),
+    "S": ("lru_width", "hidden_size"),
     "b_S": ("mamba_ssm_dtype", "mamba_ssm_cache_dtype"),
     "H_lv": ("linear_num_value_heads",),
     "H_lk": ("linear_num_key_heads",),
@@ -108,6 +112,20 @@ _GGUF_FORMS: Mapping[Mechanism, Mapping[str, str]] = {
 }
 
 
+#: Forms of symbols that no field states; the first that comes to the symbol's value is used.
+DERIVED_FORMS: Mapping[str, tuple[str, ...]] = {
+    "D": ("d_model / H_q",),
+    "D_k": ("d_qk + d_rope", "d_model / H_q"),
+    "D_v": ("d_model / H_q",),
+    "d_nope": ("d_rec - d_rope",),
+    "n_ring": ("m", "2 × m"),
+    "d_ring": ("2 × d_idx", "4 × d_idx", "2 × (d_nope + d_rope)", "4 × (d_nope + d_rope)"),
+}
+
+#: Symbols whose field must hold the very number: others may name a field that the number follows from.
+_EXACT = frozenset({"S", "C", "H_q", "H_S", "N_S", "d_rec"})
+
+
 @dataclass(frozen=True)
 class ConfigFields:
     """The fields that a reader used."""
@@ -143,11 +161,21 @@ class ConfigFields:
         if not paths:  # nested geometry that the group does not list
             everywhere = (p for t in _tails(symbol) for p in self.values if p == t or p.endswith("." + t))
             paths = [p for p in everywhere if self.values[p] == value and value is not None]
-        return next(iter(equal or paths), None)
+        return next(iter(equal if symbol in _EXACT else equal or paths), None)
 
-    def number(self, symbol: str, group: LayerGroup) -> tuple[str, Number] | None:
+    def exact_path(self, symbol: str, value: Number) -> str | None:
+        """Return a path that states the symbol with this very number."""
+        paths = (p for t in _tails(symbol) for p in self.values if p == t or p.endswith("." + t))
+        return next((p for p in paths if self.values[p] == value and self.values[p] is not True), None)
+
+    @property
+    def dtype_path(self) -> str | None:
+        """The path that states the dtype of the model."""
+        return next((p for p in self.values if p.rpartition(".")[2] in ("dtype", "torch_dtype")), None)
+
+    def number(self, symbol: str, group: LayerGroup | None) -> tuple[str, Number] | None:
         """Return (path, value) of a symbol that one field states as a number."""
-        pool = self.of_group(group) or self.values
+        pool = (self.of_group(group) if group else None) or self.values
         for tail in _tails(symbol):
             for path, value in pool.items():
                 if path != tail and not path.endswith("." + tail):
@@ -170,7 +198,32 @@ class ConfigFields:
                     symbols |= values
         if not any("N_S" in d.formula for d in definitions.values()):
             symbols = {k: v for k, v in symbols.items() if k not in ("H_S", "N_S")}
-        return GroupFormula(formula.formula, symbols, tuple(definitions.values()))
+        for symbol, derived in DERIVED_FORMS.items():
+            if symbol not in symbols or symbol in definitions or self._states(symbol, symbols[symbol], group):
+                continue
+            for text in derived:
+                values = self._derived_values(text, symbols, group)
+                if values is not None and evaluate(text, values) == symbols[symbol]:
+                    definitions[symbol] = Definition(symbol, text)
+                    symbols |= values
+                    break
+        return replace(formula, symbols=symbols, definitions=tuple(definitions.values()))
+
+    def _states(self, symbol: str, value: Number, group: LayerGroup) -> bool:
+        path = self.path_of(symbol, value, group)
+        return path is not None and self.values[path] == value
+
+    def _derived_values(
+        self, text: str, symbols: Mapping[str, Number], group: LayerGroup
+    ) -> dict[str, Number] | None:
+        found: dict[str, Number] = {}
+        for name in symbol_names(text):
+            pair = self.number(name, group) or self.number(name, None)
+            value = symbols.get(name, pair[1] if pair else None)
+            if value is None:
+                return None
+            found[name] = json_number(Fraction(value))
+        return None if 0 in found.values() else found
 
     def _values(self, text: str, group: LayerGroup) -> dict[str, Number] | None:
         found = {name: self.number(name, group) for name in symbol_names(text)}

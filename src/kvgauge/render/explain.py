@@ -22,31 +22,45 @@ _MEANING_CELLS = 16
 
 
 def draw_explanation(explanation: Explanation, view: View) -> str:
-    """Return all steps, one below the other."""
+    """Return why the model needs what it needs, then the steps, one below the other."""
+    steps = explanation.in_units(view.units).steps
     parts: list[RenderableType] = []
-    for number, step in enumerate(explanation.steps, 1):
-        parts += _step(number, step, view)
+    for step in steps:
+        if step.id == "why":
+            parts += [plain(clean(step.title), "bold"), _indented(plain(clean(step.text))), ""]
+    source = ""
+    shown = [step for step in steps if step.id != "why" and not step.is_repeat]
+    for number, step in enumerate(shown, 1):
+        is_known = step.is_sum or (step.source == source and not step.id.startswith("group."))
+        parts += _step(number, step, view, with_source=not is_known)
+        source = source if is_known else step.source
     return view.draw(*parts[:-1])
 
 
-def _step(number: int, step: Step, view: View) -> list[RenderableType]:
-    parts: list[RenderableType] = [
-        plain(f"{number}. {clean(step.title)}  {view.size(step.value_bytes)}", "bold")
-    ]
-    lines = [plain(clean(step.text))]
+def _step(number: int, step: Step, view: View, *, with_source: bool) -> list[RenderableType]:
+    title = plain(f"{number}. {clean(step.title)}  {view.size(step.value_bytes)}", "bold")
+    body: list[RenderableType] = [plain(clean(step.text))]
     if len(step.symbols) > 1:
-        lines = [plain(step.formula), plain(f"= {step.with_numbers}"), *lines]
-    body: list[RenderableType] = [*lines, *_symbols(step, view), *_definitions(step)]
-    if step.source:
+        body = [plain(step.formula), plain(f"= {step.with_numbers}"), *body]
+    body += [*_symbols(step, view), *_definitions(step)]
+    if with_source:
         body.append(plain(view.texts("explain_source", source=clean(step.source)), "dim"))
-    return [*parts, *(Padding(part, (0, 0, 0, _INDENT)) for part in body), ""]
+    return [title, *(_indented(part) for part in body), ""]
+
+
+def _indented(part: RenderableType) -> Padding:
+    return Padding(part, (0, 0, 0, _INDENT))
 
 
 def _symbols(step: Step, view: View) -> list[RenderableType]:
     """Each symbol with its value, what it means, and the config field it was read from."""
     rows = [
-        (clean(name), number_text(value), _meaning(name, step, view)) for name, value in step.symbols.items()
+        (clean(name), _value(name, value), symbol_meaning(name, step, view))
+        for name, value in step.symbols.items()
+        if name not in step.told
     ]
+    if not rows:
+        return []
     columns = (max((cell_len(row[place]) for row in rows), default=0) + 2 for place in (0, 1))
     if view.width - _INDENT - sum(columns) < _MEANING_CELLS:
         lines = (
@@ -60,7 +74,13 @@ def _symbols(step: Step, view: View) -> list[RenderableType]:
     return [grid]
 
 
-def _meaning(name: str, step: Step, view: View) -> str:
+def _value(name: str, value: float) -> str:
+    """Bytes of a group or a sequence have a unit; other symbols are numbers of what they mean."""
+    return f"{number_text(value)} B" if name.startswith(("G_", "M")) else number_text(value)
+
+
+def symbol_meaning(name: str, step: Step, view: View) -> str:
+    """Return what a symbol means and where its value comes from."""
     texts, path = view.texts, step.symbol_paths.get(name)
     origin = texts("explain_config", path=clean(path)) if path else ""
     return texts("explain_join").join(
@@ -70,6 +90,11 @@ def _meaning(name: str, step: Step, view: View) -> str:
 
 def _definitions(step: Step) -> list[RenderableType]:
     """How computed symbols follow from others."""
-    return [
-        plain(f"{d.symbol} = {d.formula} = {with_numbers(d.formula, step.symbols)}") for d in step.definitions
-    ]
+    lines: list[RenderableType] = []
+    for symbol, formula in step.definitions:
+        if symbol in step.told:
+            continue
+        numbers = with_numbers(formula, step.symbols)
+        value = number_text(step.symbols[symbol])
+        lines.append(plain(" = ".join(dict.fromkeys((symbol, formula, numbers, value)))))
+    return lines

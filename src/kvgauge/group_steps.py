@@ -1,0 +1,177 @@
+"""The step of one layer group: what is stored, in words that follow what is stored and not what could be."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from kvgauge.dtypes import display_dtype
+from kvgauge.engines.base import GroupDemand
+from kvgauge.formulas import GROUP_ELEMENTS, GroupFormula, group_formula, packed_bits
+from kvgauge.layers import Axis, LayerKind, Mechanism, Role
+from kvgauge.origins import origin_of
+from kvgauge.steps import Facts, Step
+
+_ROW_ROLES = frozenset({Role.KEY, Role.VALUE, Role.LATENT, Role.ROPE, Role.RECORD, Role.INDEX})
+_WINDOWS = frozenset({LayerKind.SLIDING, LayerKind.CHUNKED})
+
+
+def group_step(number: int, facts: Facts) -> Step:
+    """Return the step of the ``number``-th group of the answer."""
+    demand, words, fields = facts.cache.demand.groups[number], facts.words, facts.fields
+    group = demand.group
+    formula = fields.spell_out(group_formula(demand, facts.cache.workload), group)
+    paths, meanings = symbol_texts(formula, demand, facts)
+    config = [path for path in paths.values() if not path.startswith("--")]
+    own = fields.of_group(group)
+    return Step(
+        f"group.{group.name}",
+        group_title(demand, facts),
+        words.sentences(_texts(demand, facts)),
+        formula.formula,
+        formula.symbols,
+        facts.cache.group_bytes[number],
+        words.source(group.mechanism.value),
+        ", ".join(dict.fromkeys(config or own)) or None,
+        paths,
+        meanings,
+        {**{p: fields.values[p] for p in config if p in fields.values}, **own},
+        formula.definitions,
+    )
+
+
+def symbol_texts(
+    formula: GroupFormula, demand: GroupDemand, facts: Facts
+) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the paths and the meanings of a formula's symbols."""
+    words = facts.words
+    paths: dict[str, str] = {}
+    meanings: dict[str, str] = {}
+    defined = {d.symbol for d in formula.definitions}
+    for name, value in formula.symbols.items():
+        meaning = words.symbol(name, demand.group.mechanism.value) or name
+        stream = formula.rows.get(name)
+        if stream is not None:
+            role, dtype = words.phrase(stream.role.value, "roles"), display_dtype(stream.dtype)
+            meaning = words.phrase("row_of", meaning=meaning, role=role, dtype=dtype)
+        elif name not in defined:
+            origin = origin_of(name, value, demand, facts)
+            if origin.path:
+                paths[name] = origin.path
+            if origin.phrase:
+                meaning = words.phrase(origin.phrase, meaning=meaning, dtype=origin.dtype)
+        meanings[name] = meaning
+    return paths, meanings
+
+
+def group_title(demand: GroupDemand, facts: Facts, num_layers: int | None = None) -> str:
+    """Return the shown name of a group, with how many of its layers are meant."""
+    words, group = facts.words, demand.group
+    layers = group.num_layers if num_layers is None else num_layers
+    kind = words.title("kinds", group.kind.value)
+    if demand.streams:
+        section, key = _mechanism(demand, facts)
+        design = words.title(section, key)
+        title = words.phrase("group_title", kind=kind, design=design, layers=layers)
+    else:
+        title = words.phrase("group_idle", kind=kind, layers=layers)
+    return words.phrase("mtp_title", title=title) if group.name.startswith("mtp_") else title
+
+
+def _texts(demand: GroupDemand, facts: Facts) -> list[str]:
+    words, group = facts.words, demand.group
+    steps = [s.counted.step_tokens for s in demand.streams if s.counted.step_tokens > 1]
+    values: dict[str, object] = {"window": group.window_tokens or 0, "step": steps[0] if steps else 1}
+    section, key, more = _kind(demand, facts)
+    kind = words.text(section, key, **{**values, **more})
+    if not demand.streams:
+        return [kind]
+    section, key = _mechanism(demand, facts)
+    return [words.text(section, key, **values), kind]
+
+
+def _mechanism(demand: GroupDemand, facts: Facts) -> tuple[str, str]:
+    """Return the section and key of the words for the design of a group, as it is stored."""
+    group, roles = demand.group, {s.role for s in demand.streams}
+    variant = None
+    match group.mechanism:
+        case Mechanism.LATENT_ATTENTION if Role.LATENT not in roles:
+            variant = "expanded_latent"
+        case Mechanism.LATENT_ATTENTION if Role.ROPE not in roles:
+            variant = "latent_without_rope"
+        case Mechanism.SPARSE_INDEX if any(s.counted.step_tokens > 1 for s in demand.streams):
+            variant = "pooled_index"
+        case Mechanism.COMPRESSED_ATTENTION:
+            variant = _compressed(demand, facts)
+    return ("variants", variant) if variant else ("mechanisms", group.mechanism.value)
+
+
+def _compressed(demand: GroupDemand, facts: Facts) -> str | None:
+    group = demand.group
+    match group.kind:
+        case LayerKind.SLIDING:
+            twice = any(s.factor == 2 for s in demand.streams)
+            return "record_window_twice" if twice else "record_window"
+        case LayerKind.INDEX:
+            return "record_index"
+        case LayerKind.COMPRESSED:
+            indexed = {
+                index
+                for other in facts.cache.demand.groups
+                if other.group.kind is LayerKind.INDEX
+                for index in other.group.indices
+            }
+            return "csa" if set(group.indices) & indexed else "hca"
+    return None
+
+
+def rows_ahead(demand: GroupDemand) -> int | None:
+    """Return the rows a layer that are allocated before the first token, None where rows follow tokens."""
+    declared = {s.counted.axis for s in demand.group.streams}
+    rows = [s for s in demand.streams if s.role in _ROW_ROLES]
+    if not rows or Axis.SEQUENCE in {s.counted.axis for s in rows} & declared:
+        return None
+    return rows[0].factor if all(s.counted.axis is Axis.SEQUENCE for s in rows) else None
+
+
+def _kind(demand: GroupDemand, facts: Facts) -> tuple[str, str, dict[str, object]]:
+    """Return section, key and values of the words for how rows of a group come and go."""
+    group, streams = demand.group, demand.streams
+    if not streams:
+        if group.streams:
+            return "variants", "absent", {}
+        encoder = group.kind is LayerKind.NONE and facts.cache.architecture.encoder_only
+        return ("variants", "encoder", {}) if encoder else ("kinds", group.kind.value, {})
+    variant, values = _variant(demand)
+    return ("variants", variant, values) if variant else ("kinds", _stored_kind(demand).value, {})
+
+
+def _stored_kind(demand: GroupDemand) -> LayerKind:
+    """Return the kind of what is stored: expanded latents are the rows of full attention."""
+    expanded = demand.group.kind is LayerKind.LATENT and Role.LATENT not in {s.role for s in demand.streams}
+    return LayerKind.FULL if expanded else demand.group.kind
+
+
+def _variant(demand: GroupDemand) -> tuple[str | None, dict[str, object]]:
+    """Return the key and values of the words where an engine holds other rows than the kind says."""
+    group, streams = demand.group, demand.streams
+    ahead = rows_ahead(demand)
+    if ahead is not None:
+        return "static", {"ahead": ahead}
+    bits = next((b for s in streams if (b := packed_bits(s))), None)
+    if bits is not None:
+        residual = max(s.counted.step_tokens for s in streams)
+        return "quantized", {"bits": bits, "block": GROUP_ELEMENTS, "residual": residual}
+    kept = streams[0].counted.to_tokens
+    if group.kind in _WINDOWS and kept != group.window_tokens:
+        return ("window_engine", {"kept": kept}) if kept is not None else ("window_ignored", {})
+    rings = [s for s in streams if s.role is Role.COMPRESSOR and s.counted.axis is Axis.SEQUENCE]
+    return ("waiting" if group.kind is LayerKind.COMPRESSED and not rings else None), {}
+
+
+def with_meanings(step: Step, facts: Facts) -> Step:
+    """Return the step with a meaning for every symbol; those that follow from others say so."""
+    words = facts.words
+    meanings = {name: words.symbol(name) or name for name in step.symbols} | dict(step.symbol_meanings)
+    for definition in step.definitions:
+        meanings[definition.symbol] = words.phrase("defined", meaning=meanings[definition.symbol])
+    return replace(step, symbol_meanings=meanings)
