@@ -14,8 +14,8 @@ import pytest
 from kvgauge._version import __version__
 from kvgauge.cli.app import execute
 from kvgauge.cli.arguments import LATER_VERBS, chosen_lang, in_order
-from kvgauge.cli.commands import _VERB_OPTIONS, Program
-from kvgauge.cli.options import ALL, LATER
+from kvgauge.cli.commands import Program
+from kvgauge.cli.options import ALL, LATER, VERB_OPTIONS
 from kvgauge.errors import FeatureUnsupportedError
 from support import config_of
 
@@ -136,7 +136,7 @@ def test_environment_sets_options(kv, monkeypatch):
 
 def test_load_beyond_the_reservation_is_a_warning(kv):
     argv = ("qwen.json", "--context", "8k", "--max-model-len", "4k")
-    assert "warning: 8192 tokens exceed the 4096" in kv(*argv)[2]
+    assert "warning: 8,192 tokens exceed the 4,096" in kv(*argv)[2]
     notes = json.loads(kv(*argv, "--json")[1])["notes"]
     assert [note["code"] for note in notes] == ["context_beyond_reservation"]
 
@@ -475,7 +475,7 @@ def test_json_draws_nothing():
 
 
 def test_option_spellings_are_unique():
-    for rows in _VERB_OPTIONS.values():
+    for rows in VERB_OPTIONS.values():
         flags = [flag for row in rows for flag in row.flags]
         assert len(flags) == len(set(flags))
 
@@ -484,13 +484,6 @@ def test_every_option_has_a_variable():
     rows = [row for row in ALL if row not in LATER]
     assert len({row.envvar for row in rows}) == len(rows)
     assert all(re.fullmatch(r"KVGAUGE_[A-Z_]+", row.envvar) for row in rows)
-
-
-def test_completion_offers_verbs_options_and_models():
-    words = {"_KVGAUGE_COMPLETE": "bash_complete", "COMP_CWORD": "1"}
-    assert b"plain,compare" in spawn(COMP_WORDS="kvgauge com", **words).stdout
-    assert b"plain,Qwen/Qwen3-8B\n" in spawn(COMP_WORDS="kvgauge qwen/qwen3-8", **words).stdout
-    assert b"--context" in spawn(COMP_WORDS="kvgauge --con", **words).stdout
 
 
 def test_program_works_without_settings():

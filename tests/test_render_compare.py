@@ -9,8 +9,9 @@ from rich.cells import cell_len
 
 import kvgauge
 from designs import ARTICLE, DESIGNS
-from kvgauge.render.compare import change_text, draw_comparison, ratio_text
+from kvgauge.render.compare import draw_comparison
 from kvgauge.render.messages import Texts
+from kvgauge.render.numbers import change_text, ratio_text
 from kvgauge.render.view import View
 
 NAMES = [
@@ -95,7 +96,9 @@ def test_a_model_without_growing_cache():
 def test_a_first_model_that_fails_leaves_ratios_out():
     text = drawn(["no/such-model", "Qwen/Qwen3-8B"])
     assert "error" in text
+    assert "No ratios: no/such-model comes first and could not be sized." in text
     assert "%" not in text
+    assert "Change" not in text
     assert "4.50 GiB" in text
 
 

@@ -15,7 +15,7 @@ from designs import DESIGNS, LOADS
 from gguf_files import QWEN3
 from kvgauge.errors import KvgaugeError
 
-NAMES = ("size", "compare", "explain", "models", "engines", "doctor", "error")
+NAMES = ("size", "compare", "explain", "models", "engines", "doctor", "completion", "error")
 
 
 def schema(name: str) -> dict:
@@ -96,6 +96,7 @@ COMMANDS = {
     "models": ["models"],
     "engines": ["engines"],
     "doctor": ["doctor"],
+    "completion": ["completion", "fish"],
     "error": ["size", "no/such-model"],
 }
 

@@ -90,6 +90,12 @@ class Comparison:
         """Return the ``kvgauge.compare/1`` object."""
         return {"schema": "kvgauge.compare/1", "rows": [row.to_dict() for row in self.rows]}
 
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows."""
+        from kvgauge.render.notebook import comparison_html  # noqa: PLC0415 - the core draws nothing
+
+        return comparison_html(self)
+
 
 def compare(models: Iterable[ModelLike], **size_kwargs: Any) -> Comparison:  # noqa: ANN401 - the keywords of size
     """Size several models under one load; a model that can't be sized becomes an error row.

@@ -188,6 +188,11 @@ def format_names() -> tuple[str, ...]:
     return tuple(_TABLE)
 
 
+def dtype_words() -> tuple[str, ...]:
+    """Return the words that a cache's dtype is asked for in, every engine's, for completion."""
+    return ("auto", *_PLAIN_BITS, *_ALIASES, *_PACKED, *_LLAMA_CPP_CACHE_TYPES)
+
+
 def canonical_dtype(word: str) -> str:
     """Return the canonical name for a dtype in any engine's words.
 

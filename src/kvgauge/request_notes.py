@@ -73,8 +73,9 @@ def parallel_notes(workload: Workload, spread: Parallelism, config: Mapping[str,
     notes: list[Note] = []
     if spread.data > 1:
         sequences = -(-workload.sequences // spread.data)
-        text = f"per rank: the fullest of {spread.data} replicas, which holds {sequences} of the sequences"
-        values = (("replicas", str(spread.data)), ("sequences", str(sequences)))
+        held = f"{sequences:,} sequence{'s' * (sequences != 1)}"
+        text = f"per GPU: the fullest of {spread.data:,} replicas, which holds {held}"
+        values = (("replicas", f"{spread.data:,}"), ("sequences", f"{sequences:,}"))
         notes.append(Note("data_parallel", "info", text, values))
     if spread.expert > 1:
         notes.append(Note("expert_parallel", "info", "expert parallelism divides weights, not the cache"))

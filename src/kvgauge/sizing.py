@@ -103,11 +103,15 @@ class SizeResult:
     @property
     def grade(self) -> str:
         """``exact``, or ``assumed`` where a note says that something had to be."""
+        return "assumed" if self.assumed_because else "exact"
+
+    @property
+    def assumed_because(self) -> tuple[str, ...]:
+        """The codes of the notes that say what had to be assumed."""
         asked = self.request.dtypes
-        codes = {note.code for note in self.notes}
-        if asked.k and asked.v:
-            codes -= {"dtype_assumed"}
-        return "assumed" if codes & _ASSUMING else "exact"
+        answered = {"dtype_assumed"} if asked.k and asked.v else set[str]()
+        codes = dict.fromkeys(note.code for note in self.notes)
+        return tuple(code for code in codes if code in _ASSUMING - answered)
 
     @cached_property
     def allocations(self) -> list[dict[str, object]]:
@@ -178,6 +182,12 @@ class SizeResult:
                 for demand, size in zip(answer.demand.groups, answer.group_bytes, strict=True)
             ],
         }
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows."""
+        from kvgauge.render.notebook import size_html  # noqa: PLC0415 - the core draws nothing
+
+        return size_html(self)
 
 
 #: Notes that say an answer rests on more than shapes and rules.

@@ -27,6 +27,8 @@ _SIZE_SCALES = {
 }  # fmt: skip
 _BINARY_STEPS = ((1 << 40, "TiB"), (GIB, "GiB"), (MIB, "MiB"), (KIB, "KiB"))
 _DECIMAL_STEPS = ((10**12, "TB"), (10**9, "GB"), (10**6, "MB"), (10**3, "kB"))
+#: From here on a number rounds to four figures: the next larger unit takes it.
+_FOUR_FIGURES = Fraction(1999, 2)
 _NUMBER = r"(\d{1,20}(?:\.\d{1,9})?)\s*([a-z]*)"  # compiled when one is read
 
 
@@ -77,10 +79,9 @@ def parse_size(text: str | int, *, what: str = "size") -> int:
 
 def _three_figures(value: Fraction) -> str:
     number = float(value)
-    if number >= 1000:
+    if number >= _FOUR_FIGURES:
         return f"{number:,.0f}"
-    decimals = 2 if number < 10 else 1 if number < 100 else 0
-    return f"{number:.{decimals}f}"
+    return f"{number:#.3g}".rstrip(".")
 
 
 def format_bytes(size_bytes: int | Fraction, units: Units = "gib") -> str:
@@ -88,14 +89,18 @@ def format_bytes(size_bytes: int | Fraction, units: Units = "gib") -> str:
 
     >>> format_bytes(4831838208), format_bytes(4831838208, "gb"), format_bytes(147456)
     ('4.50 GiB', '4.83 GB', '144 KiB')
+    >>> format_bytes(1006 * MIB)
+    '0.982 GiB'
     """
     value = Fraction(size_bytes)
     if units == "bytes":
         return f"{int(value):,} B" if value.denominator == 1 else f"{float(value):,.2f} B"
-    for step, name in _BINARY_STEPS if units == "gib" else _DECIMAL_STEPS:
-        if abs(value) >= step:
+    steps = _BINARY_STEPS if units == "gib" else _DECIMAL_STEPS
+    lower = [step for step, _ in steps[1:]]
+    for (step, name), below in zip(steps, [*lower, steps[-1][0]], strict=True):
+        if value >= step or value >= _FOUR_FIGURES * below:
             return f"{_three_figures(value / step)} {name}"
-    return f"{int(value)} B" if value.denominator == 1 else f"{float(value):.4g} B"
+    return f"{int(value):,} B" if value.denominator == 1 else f"{_three_figures(value)} B"
 
 
 def json_number(value: Fraction) -> int | float:

@@ -82,3 +82,8 @@ class Parallelism:
                 hint="decode context parallelism works inside the tensor-parallel ranks",
                 field="dcp",
             )
+
+    @property
+    def num_gpus(self) -> int:
+        """Devices of all replicas; expert and context parallelism use the same ones."""
+        return self.tensor * self.pipeline * self.data

@@ -20,15 +20,26 @@ def _view(settings: Settings, values: dict[str, Any]) -> View:
 
 def run_size(settings: Settings, values: dict[str, Any]) -> int:
     """Answer ``size``; with ``--why`` as ``explain`` does."""
+    if values["ndjson"]:
+        from kvgauge.cli.batch import run_batch  # noqa: PLC0415
+
+        return run_batch(settings, values)
     if values["why"]:
         return run_explain(settings, values)
     result = _size(values)
     if settings.json:
         write_json({**result.to_dict(), "notes": _notes(result, settings)})
         return 0
-    from kvgauge.render.size import draw_size  # noqa: PLC0415 - JSON draws nothing
+    view = _view(settings, values)
+    if values["markdown"]:
+        from kvgauge.render.markdown import to_markdown  # noqa: PLC0415
+        from kvgauge.render.sheet import size_sheet  # noqa: PLC0415
 
-    write(draw_size(result, _view(settings, values)))
+        write(to_markdown(size_sheet(result, view)))
+    else:
+        from kvgauge.render.size import draw_size  # noqa: PLC0415 - JSON draws nothing
+
+        write(draw_size(result, view))
     write_notes(result.notes, settings.texts)
     return 0
 
@@ -51,9 +62,16 @@ def run_explain(settings: Settings, values: dict[str, Any]) -> int:
     if settings.json:
         write_json(explanation.to_dict())
         return 0
-    from kvgauge.render.explain import draw_explanation  # noqa: PLC0415
+    view = _view(settings, values)
+    if values["markdown"]:
+        from kvgauge.render.markdown import to_markdown  # noqa: PLC0415
+        from kvgauge.render.sheet import explanation_sheet  # noqa: PLC0415
 
-    write(draw_explanation(explanation, _view(settings, values)))
+        write(to_markdown(explanation_sheet(explanation, view)))
+    else:
+        from kvgauge.render.explain import draw_explanation  # noqa: PLC0415
+
+        write(draw_explanation(explanation, view))
     write_notes(explanation.result.notes, settings.texts)
     return 0
 
@@ -65,11 +83,18 @@ def run_compare(settings: Settings, values: dict[str, Any]) -> int:
     comparison = compare(values["models"], **size_keywords(values))
     if settings.json:
         write_json(comparison.to_dict())
+        return 1 if comparison.errors else 0
+    view = _view(settings, values)
+    if values["markdown"]:
+        from kvgauge.render.markdown import to_markdown  # noqa: PLC0415
+        from kvgauge.render.sheet import comparison_sheet  # noqa: PLC0415
+
+        write(to_markdown(comparison_sheet(comparison, view)))
     else:
         from kvgauge.render.compare import draw_comparison  # noqa: PLC0415
 
-        write(draw_comparison(comparison, _view(settings, values)))
-        _write_row_notes(comparison, settings)
+        write(draw_comparison(comparison, view))
+    _write_row_notes(comparison, settings)
     return 1 if comparison.errors else 0
 
 

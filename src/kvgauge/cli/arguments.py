@@ -16,7 +16,8 @@ from kvgauge.errors import FeatureUnsupportedError
 if TYPE_CHECKING:
     from kvgauge.render.messages import Lang
 
-VERBS = ("size", "compare", "explain", "models", "engines", "doctor")
+VERBS = ("size", "compare", "explain", "models", "engines", "doctor", "completion")
+SHELLS = ("bash", "zsh", "fish")
 LATER_VERBS = ("fit", "plan", "verify", "accuracy", "gpus", "learn", "serve")
 
 _TRUE = frozenset({"1", "true", "t", "yes", "y", "on"})
@@ -30,7 +31,8 @@ class Positional(NamedTuple):
     text: str
 
 
-def _positionals(argv: Sequence[str]) -> Iterator[Positional]:
+def positionals(argv: Sequence[str]) -> Iterator[Positional]:
+    """Yield the words that are neither options nor their values."""
     skip = False
     for position, word in enumerate(argv):
         if skip:
@@ -65,10 +67,13 @@ def in_order(argv: Sequence[str]) -> list[str]:
     (['compare', '--json', 'a', 'b'], ['size', '--context', '32k', 'a'])
     """
     args = _with_bare_mtp(argv)
-    first = next(_positionals(args), None)
+    first = next(positionals(args), None)
     if first is None:
         about = [word for word in args if word in _GROUP_FLAGS]
         return about[:1] if about or not args else ["size", *args]
+    if first.text == "help":
+        verb = next((word.text for word in positionals(args[first.position + 1 :])), "")
+        return [verb, "--help"] if verb in VERBS else ["--help"]
     if first.text in VERBS and "--" not in args[: first.position]:
         return [first.text, *args[: first.position], *args[first.position + 1 :]]
     if first.text in LATER_VERBS:
@@ -83,6 +88,11 @@ def in_order(argv: Sequence[str]) -> list[str]:
 def wants_json(argv: Sequence[str], environ: Mapping[str, str] = os.environ) -> bool:
     """Whether JSON was asked for, on the line or in the environment."""
     return "--json" in argv or environ.get("KVGAUGE_JSON", "").strip().lower() in _TRUE
+
+
+def wants_lines(argv: Sequence[str], environ: Mapping[str, str] = os.environ) -> bool:
+    """Whether requests come as NDJSON: then an error is one line of JSON."""
+    return bool(environ.get("KVGAUGE_NDJSON")) or any(word.partition("=")[0] == "--ndjson" for word in argv)
 
 
 def chosen_lang(argv: Sequence[str], environ: Mapping[str, str] = os.environ) -> Lang:

@@ -8,52 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kvgauge.cli.arguments import VERBS, in_order
-from kvgauge.cli.options import ALL, LATER, LOAD, OUTPUT, WHY, OptionRow
+from kvgauge.cli.arguments import SHELLS, VERBS, in_order
+from kvgauge.cli.options import VERB_OPTIONS, OptionRow
 from kvgauge.cli.output import Settings
 from kvgauge.errors import FeatureUnsupportedError
 
 if TYPE_CHECKING:
-    from click.shell_completion import CompletionItem
+    from kvgauge.cli.help import OptionHelp
 
     _TextType = click.ParamType[str]
 else:
     _TextType = click.ParamType  # generic from click 8.2 on
-
-_SECTIONS = ("load", "dtypes", "parallel", "engine", "output")
-
-_VERB_OPTIONS: dict[str, tuple[OptionRow, ...]] = {
-    "size": (*LOAD, WHY, *OUTPUT, *LATER),
-    "compare": (*LOAD, *OUTPUT, *LATER),
-    "explain": (*LOAD, *OUTPUT, *LATER),
-    "models": OUTPUT,
-    "engines": OUTPUT,
-    "doctor": OUTPUT,
-}
-
-
-class ModelName(_TextType):
-    """A model; completion offers the names of the catalogue and files."""
-
-    name = "model"
-
-    def shell_complete(
-        self, ctx: click.Context, param: click.Parameter, incomplete: str
-    ) -> list[CompletionItem]:
-        """Return the names that start with what was typed, else files."""
-        from click.shell_completion import CompletionItem  # noqa: PLC0415
-
-        return model_completions(incomplete) or [CompletionItem(incomplete, type="file")]
-
-
-def model_completions(incomplete: str) -> list[CompletionItem]:
-    """Return catalogue names that start with what was typed."""
-    from click.shell_completion import CompletionItem  # noqa: PLC0415
-
-    from kvgauge.sources.catalogue import model_names  # noqa: PLC0415
-
-    wanted = incomplete.lower()
-    return [CompletionItem(name) for name in model_names() if name.lower().startswith(wanted)]
 
 
 def settings_of(ctx: click.Context) -> Settings:
@@ -67,12 +32,13 @@ class Option(click.Option):
 
     section = "output"
 
-    def described(self, ctx: click.Context) -> tuple[str, str]:
-        """Return its spelling, and its help with the other spellings."""
+    def described(self, ctx: click.Context) -> OptionHelp:
+        """Return its section, its spelling, and its help with the other spellings."""
         texts = settings_of(ctx).texts
         spelling = self.opts[0] if self.is_flag else f"{self.opts[0]} {self.make_metavar(ctx)}"
         text = texts(f"help.option.{self.name}")
-        return spelling, f"{text} [{', '.join(self.opts[1:])}]" if self.opts[1:] else text
+        others = texts("help.others", others=", ".join(self.opts[1:])) if self.opts[1:] else ""
+        return self.section, spelling, text + others
 
 
 def _refuse_later(ctx: click.Context, param: click.Parameter, value: object) -> None:
@@ -129,57 +95,58 @@ def _help_option() -> click.Option:
 def _print_help(ctx: click.Context, param: click.Parameter, value: bool) -> None:
     if not value or ctx.resilient_parsing:
         return
-    from kvgauge.cli.output import make_view, write  # noqa: PLC0415
-    from kvgauge.render.help import HelpSection, draw_help  # noqa: PLC0415
+    from kvgauge.cli.help import print_help  # noqa: PLC0415
 
-    settings = settings_of(ctx)
-    texts, name = settings.texts, ctx.command.name or ""
-    sections = [HelpSection(title, rows) for title, rows in _option_sections(ctx)]
-    if isinstance(ctx.command, Program):
-        verbs = [(f"{verb}{_ARGUMENTS.get(verb, '')}", texts(f"help.verb.{verb}")) for verb in VERBS]
-        sections.insert(0, HelpSection(texts("help.commands"), verbs))
-        usage, about = "kvgauge [COMMAND] MODEL [OPTIONS]", texts("help.about")
-    else:
-        usage, about = f"kvgauge {name}{_ARGUMENTS.get(name, '')} [OPTIONS]", texts(f"help.verb.{name}")
-    view = make_view(settings, units="gib", color="auto")
-    write(draw_help(texts("help.usage") + usage, about, sections, view))
+    is_program = isinstance(ctx.command, Program)
+    params = make_command("size").params if is_program else ctx.command.params
+    options = [p.described(ctx) for p in params if isinstance(p, Option) and not p.hidden]
+    print_help("" if is_program else ctx.command.name or "", options, settings_of(ctx))
     ctx.exit(0)
 
 
-def _option_sections(ctx: click.Context) -> list[tuple[str, list[tuple[str, str]]]]:
-    """Return the options of a command, by section; the program shows those of ``size``."""
-    texts = settings_of(ctx).texts
-    params = make_command("size").params if isinstance(ctx.command, Program) else ctx.command.params
-    options = [p for p in params if isinstance(p, Option) and not p.hidden]
-    sections = []
-    for section in _SECTIONS:
-        rows = [option.described(ctx) for option in options if option.section == section]
-        if section == "output":
-            rows.append(("--help", f"{texts('help.option.help')} [-h]"))
-            if isinstance(ctx.command, Program):
-                rows.append(("--version", texts("help.option.version")))
-        sections.append((texts(f"help.section.{section}"), rows))
-    return sections
+class Command(click.Command):
+    """A command that says in our words what is one word too many, or missing."""
+
+    allow_extra_args = True
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse, and refuse words that are left."""
+        rest = super().parse_args(ctx, args)
+        if ctx.resilient_parsing:
+            return rest
+        values = ctx.params
+        if self.name == "size" and not values["model"] and not values["ndjson"]:
+            raise click.MissingParameter(ctx=ctx, param_hint="MODEL")
+        if ctx.args:
+            from kvgauge.cli.failures import too_many_words  # noqa: PLC0415
+
+            first = str(values.get("model") or values.get("filter") or values.get("shell") or "")
+            raise too_many_words(self.name or "", first, ctx.args)
+        return rest
 
 
 def make_command(verb: str) -> click.Command:
     """Build the command of a verb."""
-    params: list[click.Parameter] = [_help_option(), *(make_option(row) for row in _VERB_OPTIONS[verb])]
+    params: list[click.Parameter] = [_help_option(), *(make_option(row) for row in VERB_OPTIONS[verb])]
     if verb in ("size", "explain"):
-        params.append(click.Argument(["model"], type=ModelName()))
+        params.append(click.Argument(["model"], required=verb == "explain"))
     elif verb == "compare":
-        params.append(
-            click.Argument(["models"], type=ModelName(), nargs=-1, required=True, metavar="MODEL...")
-        )
+        params.append(click.Argument(["models"], nargs=-1, required=True, metavar="MODEL..."))
     elif verb == "models":
         params.append(click.Argument(["filter"], required=False))
-    return click.Command(verb, params=params, callback=_callback(verb), add_help_option=False)
+    elif verb == "completion":
+        params.append(click.Argument(["shell"], type=click.Choice(SHELLS)))
+    return Command(verb, params=params, callback=_callback(verb), add_help_option=False)
+
+
+#: The module of each verb; the others are in ``inventory``.
+_MODULES = {"size": "answers", "compare": "answers", "explain": "answers", "completion": "completion_script"}
 
 
 def _callback(verb: str) -> Callable[..., int]:
     def answer(**values: object) -> int:
         settings = settings_of(click.get_current_context())
-        module = "kvgauge.cli.answers" if verb in ("size", "compare", "explain") else "kvgauge.cli.inventory"
+        module = f"kvgauge.cli.{_MODULES.get(verb, 'inventory')}"
         run: Callable[[Settings, dict[str, Any]], int] = getattr(import_module(module), f"run_{verb}")
         return run(settings, values)
 
@@ -207,19 +174,6 @@ class Program(click.Group):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse, with the verb put first."""
         return super().parse_args(ctx, in_order(args))
-
-    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """Offer verbs, the models of the catalogue, and the options of ``size``."""
-        from click.shell_completion import CompletionItem  # noqa: PLC0415
-
-        if incomplete.startswith("-"):
-            flags = [flag for row in ALL if row not in LATER for flag in row.flags]
-            return [CompletionItem(flag) for flag in flags if flag.startswith(incomplete)]
-        verbs = [CompletionItem(verb) for verb in VERBS if verb.startswith(incomplete)]
-        return [*verbs, *model_completions(incomplete)]
-
-
-_ARGUMENTS = {"size": " MODEL", "compare": " MODEL...", "explain": " MODEL", "models": " [FILTER]"}
 
 
 def _print_version(ctx: click.Context, param: click.Parameter, value: bool) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import sys
 from collections.abc import Mapping
 from importlib import metadata
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kvgauge._version import __version__
+from kvgauge.cli.options import ALL
 from kvgauge.cli.output import Settings, make_view, write, write_json, write_note
 from kvgauge.engines.index import ENGINES
 
@@ -48,11 +50,19 @@ def run_models(settings: Settings, values: dict[str, Any]) -> int:
         return 0
     from kvgauge.render.inventory import draw_models, draw_names  # noqa: PLC0415
 
-    view = _view(settings, values)
-    if asked and len(names) <= MAX_DETAILED:
-        write(draw_models([describe_model(name) for name in names], view))
+    is_detailed = bool(asked) and len(names) <= MAX_DETAILED
+    if values["markdown"]:
+        from kvgauge.render.markdown import to_markdown  # noqa: PLC0415
+        from kvgauge.render.sheet import models_sheet, names_sheet  # noqa: PLC0415
+
+        view = _view(settings, values)
+        rows = [describe_model(name) for name in names] if is_detailed else []
+        write(to_markdown(models_sheet(rows, view) if is_detailed else names_sheet(names, view)))
         return 0
-    write(draw_names(names, view))
+    if is_detailed:
+        write(draw_models([describe_model(name) for name in names], _view(settings, values)))
+        return 0
+    write(draw_names(names))
     write_note(settings.texts("models_count", count=len(names)))
     write_note(settings.texts("models_hint"))
     return 0
@@ -136,6 +146,11 @@ def installation(settings: Settings) -> dict[str, object]:
     }
 
 
+def _may_be_secret(value: str) -> bool:
+    """Whether a value looks like a token, or like an address that may hold a password."""
+    return bool(re.search(r"://|@.*@|\b(?:hf|ms|sk|ghp|gho|pat)[_-]\w{6}|[A-Za-z0-9+=_-]{24}", value))
+
+
 def _installed(name: str) -> str | None:
     try:
         return metadata.version(name)
@@ -146,11 +161,17 @@ def _installed(name: str) -> str | None:
 def environment(environ: Mapping[str, str]) -> dict[str, str | None]:
     """Return the variables that matter; ``set`` stands for values that may hold a secret, null for unset.
 
-    >>> environment({"HF_TOKEN": "hf_x", "KVGAUGE_LANG": "zh"})["HF_TOKEN"]
-    'set'
+    Our own variables are shown where they belong to an option and hold no more than a word.
+
+    >>> found = environment({"HF_TOKEN": "hf_x", "KVGAUGE_LANG": "zh", "KVGAUGE_KEY": "x"})
+    >>> found["HF_TOKEN"], found["KVGAUGE_LANG"], found["KVGAUGE_KEY"]
+    ('set', 'zh', 'set')
     """
     ours = sorted(name for name in environ if name.startswith("KVGAUGE_"))
-    found: dict[str, str | None] = {name: environ[name] for name in ours}
+    known = {row.envvar for row in ALL if row.section != "later"} | {"KVGAUGE_DEBUG"}
+    found: dict[str, str | None] = {
+        name: environ[name] if name in known and not _may_be_secret(environ[name]) else "set" for name in ours
+    }
     found |= {name: environ.get(name) for name in _SHOWN_VARIABLES}
     either = {name: environ.get(name) or environ.get(name.lower()) for name in _HIDDEN_VARIABLES}
     return found | {name: "set" if value else None for name, value in either.items()}

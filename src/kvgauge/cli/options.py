@@ -74,6 +74,8 @@ LOAD = (
 )
 
 WHY = OptionRow("why", ("--why",), "output", "flag")
+MARKDOWN = OptionRow("markdown", ("--markdown",), "output", "flag")
+NDJSON = OptionRow("ndjson", ("--ndjson",), "output", metavar="FILE")
 
 OUTPUT = (
     OptionRow("json", ("--json",), "output", "flag"),
@@ -93,7 +95,19 @@ LATER = (
     OptionRow("check", ("--check",), "later", "flag"),
 )
 
-ALL = (*LOAD, WHY, *OUTPUT, *LATER)
+ALL = (*LOAD, WHY, MARKDOWN, NDJSON, *OUTPUT, *LATER)
+
+VERB_OPTIONS: dict[str, tuple[OptionRow, ...]] = {
+    "size": (*LOAD, WHY, MARKDOWN, NDJSON, *OUTPUT, *LATER),
+    "compare": (*LOAD, MARKDOWN, *OUTPUT, *LATER),
+    "explain": (*LOAD, MARKDOWN, *OUTPUT, *LATER),
+    "models": (MARKDOWN, *OUTPUT),
+    "engines": OUTPUT,
+    "doctor": OUTPUT,
+    "completion": OUTPUT,
+}
+
+BY_FLAG = {flag: row for row in ALL for flag in row.flags}
 
 #: Every spelling that is followed by a value.
-VALUE_FLAGS = frozenset(flag for row in ALL if row.takes_value for flag in row.flags)
+VALUE_FLAGS = frozenset(flag for flag, row in BY_FLAG.items() if row.takes_value)

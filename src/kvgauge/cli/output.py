@@ -33,10 +33,11 @@ class OutputFailedError(KvgaugeError):
 
 @dataclass(frozen=True)
 class Settings:
-    """How to speak, known before the command line is parsed."""
+    """How to speak, known before the command line is parsed; ``lines``: a JSON object is one line."""
 
     json: bool
     lang: Lang
+    lines: bool = False
 
     @cached_property
     def texts(self) -> Texts:
@@ -95,27 +96,28 @@ def terminal_columns(stream: TextIO | None) -> int:
         return 80
 
 
-def write_json(payload: Mapping[str, object]) -> None:
-    """Write one JSON object."""
-    text = json.dumps(payload, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
+def write_json(payload: Mapping[str, object], *, is_line: bool = False) -> None:
+    """Write one JSON object, over several lines unless it is to be one."""
+    indent, separators = (None, (",", ":")) if is_line else (2, None)
+    text = json.dumps(payload, ensure_ascii=False, indent=indent, separators=separators, allow_nan=False)
     if not text.isascii() and not can_show(text, sys.stdout):
-        text = json.dumps(payload, ensure_ascii=True, indent=2, allow_nan=False) + "\n"
-    write(text)
+        text = json.dumps(payload, indent=indent, separators=separators, allow_nan=False)
+    write(text + "\n")
 
 
 def write_notes(notes: tuple[NoteLike, ...], texts: Texts, *, about: str = "") -> None:
     """Write notes for people to stderr, one line each."""
-    subject = f"{clean(about)}: " if about else ""
+    subject = texts("subject", name=clean(about)) if about else ""
     for note in notes:
         level = getattr(note, "level", "info")
         label = texts("note_warning" if level == "warning" else "note")
-        write_note(f"{label}: {subject}{clean(texts.note(note))}")
+        write_note(f"{label}{subject}{clean(texts.note(note))}")
 
 
 def write_error(error: KvgaugeError, settings: Settings, *, about: str = "") -> None:
     """Write an error: one object on stdout with ``--json``, else a line and a hint on stderr."""
     if settings.json:
-        write_json(error.to_dict())
+        write_json(error.to_dict(), is_line=settings.lines)
         return
     texts = settings.texts
     message = texts.error(error.message)

@@ -41,8 +41,8 @@ def reservation_notes(values: dict[str, Any], context_tokens: int) -> tuple[Note
     reserved = parse_tokens(reserve, what="max-model-len")
     if context_tokens <= reserved:
         return ()
-    text = f"{context_tokens} tokens exceed the {reserved} that the engine is told to reserve"
-    shown = (("context", str(context_tokens)), ("reserved", str(reserved)))
+    text = f"{context_tokens:,} tokens exceed the {reserved:,} that the engine is told to reserve"
+    shown = (("context", f"{context_tokens:,}"), ("reserved", f"{reserved:,}"))
     return (Note("context_beyond_reservation", "warning", text, shown),)
 
 

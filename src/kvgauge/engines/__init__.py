@@ -6,7 +6,6 @@ their engine is asked for.
 
 from __future__ import annotations
 
-import difflib
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -44,6 +43,8 @@ def parse_engine(text: str) -> tuple[str, str | None]:
             hint="--engine theory says what any engine must keep; see 'kvgauge engines' for what is known",
             field="engine",
         )
+    import difflib  # noqa: PLC0415 - only a mistyped name needs it
+
     near = difflib.get_close_matches(name, [*ENGINES, *_ANNOUNCED], n=1)
     hint = f"did you mean {near[0]}?" if near else f"one of: {', '.join(ENGINES)}"
     raise InvalidRequestError(f"engine {text!r} is not known", hint=hint, field="engine")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import NamedTuple
 
 _PATTERNS = "█▓▒░"
@@ -16,12 +17,13 @@ class Part(NamedTuple):
 
 
 class Segment(NamedTuple):
-    """A part with its cells."""
+    """A part with its cells, and its share of the whole."""
 
     part: Part
     pattern: str
     style: str
     cells: int
+    share: Fraction
 
 
 def segments(parts: list[Part], cells: int) -> list[Segment]:
@@ -35,6 +37,12 @@ def segments(parts: list[Part], cells: int) -> list[Segment]:
     largest = shares.index(max(shares))
     shares[largest] = max(1, shares[largest] + cells - sum(shares))
     return [
-        Segment(part, _PATTERNS[n % len(_PATTERNS)], _STYLES[n % len(_STYLES)], share)
+        Segment(
+            part,
+            _PATTERNS[n % len(_PATTERNS)],
+            _STYLES[n % len(_STYLES)],
+            share,
+            Fraction(part.size_bytes, total),
+        )
         for n, (part, share) in enumerate(zip(parts, shares, strict=True))
     ]

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
 from rich.padding import Padding
 
 from kvgauge.render.clean import clean
-from kvgauge.render.size import load_text
+from kvgauge.render.numbers import change_text, ratio_text, share_text
+from kvgauge.render.size_facts import load_text
 from kvgauge.render.view import View, labelled, plain, table
 
 if TYPE_CHECKING:
@@ -39,11 +39,32 @@ def draw_comparison(comparison: Comparison, view: View) -> str:
     heading: list[RenderableType] = []
     if len(loads) == 1:
         heading = [plain(view.texts("compare_load", load=loads.pop()), "bold"), ""]
-    rows = [_cells(row, view) for row in comparison.rows]
-    idle = {name for name in ("state", "cross") if all(row.get(name, _NOTHING) == _NOTHING for row in rows)}
-    names = [name for name in _COLUMNS if name not in idle and not (heading and name == "context")]
+    rows = [row_cells(row, view) for row in comparison.rows]
+    names = [name for name in comparison_columns(comparison, view) if not (heading and name == "context")]
+    base = base_line(comparison, view)
     figures = _figures(rows, names, view)
+    if base:
+        figures += ["", plain(base)]
     return view.draw(*heading, *figures, *_legend(comparison, names, view), *_splits(comparison, view))
+
+
+def comparison_columns(comparison: Comparison, view: View) -> list[str]:
+    """Return the columns that say something about at least one model."""
+    rows = [row_cells(row, view) for row in comparison.rows]
+    idle = {name for name in ("state", "cross") if all(row.get(name, _NOTHING) == _NOTHING for row in rows)}
+    relative = {"ratio", "change"} if base_line(comparison, view) else set()
+    return [name for name in _COLUMNS if name not in idle | relative]
+
+
+def base_line(comparison: Comparison, view: View) -> str:
+    """Say why there are no ratios, where the first model has no size."""
+    first = comparison.rows[0]
+    return "" if first.result else view.texts("compare_no_base", first=row_name(first, view))
+
+
+def row_name(row: ComparisonRow, view: View) -> str:
+    """Return what a row calls its model."""
+    return view.texts("source_stdin") if row.name == "-" else clean(row.name)
 
 
 def _load(row: ComparisonRow, view: View) -> str:
@@ -51,13 +72,13 @@ def _load(row: ComparisonRow, view: View) -> str:
     return load_text(load.sequences, load.context_tokens, view) if load else ""
 
 
-def _cells(row: ComparisonRow, view: View) -> Cells:
-    """The text of every column."""
+def row_cells(row: ComparisonRow, view: View) -> Cells:
+    """Return the text of every column."""
     if row.result is None or row.parts is None:
-        return {"model": clean(row.name), "growing": view.texts("compare_error")}
+        return {"model": row_name(row, view), "growing": view.texts("compare_error")}
     cache, parts = row.result.cache, row.parts
     return {
-        "model": clean(row.name),
+        "model": row_name(row, view),
         "family": cache.family,
         "context": f"{cache.workload.context_tokens:,}",
         "per_token": view.size(cache.growth_bytes_per_token),
@@ -129,13 +150,13 @@ def _splits(comparison: Comparison, view: View) -> list[RenderableType]:
     blocks = [block for row in others if (block := _split(row, first, view))]
     if not blocks:
         return []
-    title = plain(view.texts("compare_why", first=clean(first.name)), "bold")
+    title = plain(view.texts("compare_why", first=row_name(first, view)), "bold")
     parts: list[RenderableType] = ["", title, plain(view.texts("compare_factors"))]
     return [*parts, *(part for block in blocks for part in ("", *block))]
 
 
 def _split(row: ComparisonRow, first: ComparisonRow, view: View) -> list[RenderableType]:
-    texts, name = view.texts, clean(row.name)
+    texts, name = view.texts, row_name(row, view)
     if row.growing_ratio == 0:
         return [plain(texts("compare_none", model=name))]
     if row.axes is None or first.axes is None or row.axes_to_first is None:
@@ -153,42 +174,3 @@ def _split(row: ComparisonRow, first: ComparisonRow, view: View) -> list[Rendera
     title = plain(texts("compare_split", model=name, ratio=ratio_text(row.growing_ratio)))
     rows = [(f"× {ratio_text(factor)}", text) for factor, text in lines]
     return [title, Padding(labelled(rows), (0, 0, 0, 2))]
-
-
-def ratio_text(ratio: Fraction | None) -> str:
-    """Return a ratio in three figures, or nothing.
-
-    >>> ratio_text(Fraction(1, 3)), ratio_text(Fraction(1234, 10)), ratio_text(Fraction(1)), ratio_text(None)
-    ('0.333', '123', '1.00', '')
-    """
-    if ratio is None:
-        return ""
-    value = float(ratio)
-    if value >= 1000:
-        return f"{value:,.0f}"
-    return f"{value:.3g}" if value < 0.001 else f"{value:#.3g}".rstrip(".")
-
-
-def change_text(change: Fraction | None) -> str:
-    """Return a change as a percentage; rounded, but never to nothing or to everything that it is not.
-
-    >>> change_text(Fraction(-45, 100)), change_text(Fraction(1, 3)), change_text(Fraction(-9996, 10000))
-    ('−45 %', '+33 %', '−99.96 %')
-    """
-    if change is None:
-        return ""
-    percent = 100 * change
-    decimals = next(
-        (n for n in range(4) if round(percent, n) not in (0, -100) or round(percent, n) == percent), 4
-    )
-    sign = "−" if percent < 0 else "+" if percent > 0 else ""
-    return f"{sign}{abs(float(percent)):,.{decimals}f} %"
-
-
-def share_text(share: Fraction) -> str:
-    """Return a share as a percentage in three figures.
-
-    >>> share_text(Fraction(6, 52)), share_text(Fraction(1))
-    ('11.5 %', '100 %')
-    """
-    return f"{ratio_text(100 * share)} %"

@@ -15,7 +15,14 @@ if TYPE_CHECKING:
     from kvgauge.engines.index import EngineInfo
 
 
-def draw_names(names: Sequence[str], view: View) -> str:
+_MODEL_COLUMNS = (
+    "column_id", "column_family", "column_layers", "column_limit", "column_fixed", "column_per_token",
+)  # fmt: skip
+_NARROW_COLUMNS = ("column_id", "column_fixed", "column_per_token")
+_NOTHING = "-"
+
+
+def draw_names(names: Sequence[str]) -> str:
     """Return names, one a line: made for grep and eyes alike."""
     return "".join(f"{name}\n" for name in names)
 
@@ -23,18 +30,25 @@ def draw_names(names: Sequence[str], view: View) -> str:
 def draw_models(rows: Sequence[Mapping[str, object]], view: View) -> str:
     """Return a table of a few models with their figures."""
     texts = view.texts
-    names = ["column_id", "column_family", "column_layers", "column_limit", "column_per_token"]
-    names = [names[0], names[4]] if view.is_narrow else names
-    numbers = {"column_layers", "column_limit", "column_per_token"}
-    right = tuple(place for place, name in enumerate(names) if name in numbers)
+    names = [name for name in _MODEL_COLUMNS if not view.is_narrow or name in _NARROW_COLUMNS]
+    right = tuple(place for place, name in enumerate(names) if name not in ("column_id", "column_family"))
     grid = table(*(texts(name) for name in names), right=right)
     for row in rows:
-        cells = _model_cells(row, view)
+        cells = model_cells(row, view)
         grid.add_texts(*(cells.get(name, "") for name in names))
     return view.draw(grid)
 
 
-def _model_cells(row: Mapping[str, object], view: View) -> dict[str, str]:
+def models_table(rows: Sequence[Mapping[str, object]], view: View) -> tuple[list[str], list[list[str]]]:
+    """Return the headings and the cells of ``draw_models`` in full width."""
+    cells = [model_cells(row, view) for row in rows]
+    return [view.texts(name) for name in _MODEL_COLUMNS], [
+        [row.get(name, "") for name in _MODEL_COLUMNS] for row in cells
+    ]
+
+
+def model_cells(row: Mapping[str, object], view: View) -> dict[str, str]:
+    """Return the text of every column."""
     if "error" in row:
         error = cast("Mapping[str, str]", row["error"])
         return {"column_id": clean(str(row["id"])), "column_family": error["code"]}
@@ -44,8 +58,13 @@ def _model_cells(row: Mapping[str, object], view: View) -> dict[str, str]:
         "column_family": str(row["family"]),
         "column_layers": str(row["num_layers"]),
         "column_limit": "" if limit is None else f"{limit:,}",
-        "column_per_token": view.size(Fraction(cast(float, row["growth_bytes_per_token"]))),
+        "column_fixed": _size(row["fixed_bytes_per_sequence"], view),
+        "column_per_token": _size(row["growth_bytes_per_token"], view),
     }
+
+
+def _size(size_bytes: object, view: View) -> str:
+    return view.size(Fraction(cast(float, size_bytes))) if size_bytes else _NOTHING
 
 
 def draw_engines(engines: Sequence[EngineInfo], view: View) -> str:
@@ -70,15 +89,16 @@ def draw_doctor(facts: Mapping[str, object], view: View) -> str:
         if key == "schema":
             continue
         if isinstance(value, Mapping):
-            rows += [(f"{key}.{name}", _fact(inner, view)) for name, inner in value.items()]
+            none = "doctor_missing" if key == "dependencies" else "doctor_no"
+            rows += [(f"{key}.{name}", _fact(inner, none, view)) for name, inner in value.items()]
         else:
-            rows.append((key, _fact(value, view)))
+            rows.append((key, _fact(value, "doctor_no", view)))
     return view.draw(labelled(rows))
 
 
-def _fact(value: object, view: View) -> str:
+def _fact(value: object, none: str, view: View) -> str:
     if value is None:
-        return view.texts("doctor_no")
+        return view.texts(none)
     if isinstance(value, list):
         return ", ".join(str(item) for item in value)
     return view.texts("doctor_yes") if value == "set" else clean(str(value))

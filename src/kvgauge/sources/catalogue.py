@@ -7,6 +7,7 @@ name of a row, with the config fields that differ where any do. Asking for one m
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import cast
@@ -16,6 +17,10 @@ from kvgauge.sources import Json, RawModel
 
 #: Key of an alias's patch that stands for the quantisation file beside the config.
 SIDE_FILE = "hf_quant_config"
+
+
+#: Shorter words are part of too many names.
+_MIN_FILTER = 4
 
 
 @lru_cache(maxsize=1)
@@ -110,9 +115,30 @@ def near_names(name: str) -> list[str]:
 
 
 def did_you_mean(name: str) -> str:
-    """Return "did you mean ...? Else " where the catalogue has a name like it, or ""."""
+    """Return which name may have been meant, or what to ask the catalogue for, or ""; a step follows."""
     near = [known for known in near_names(name) if known.lower() != name.lower()]
-    return f"did you mean {' or '.join(near)}? Else " if near else ""
+    if near:
+        return f"did you mean {' or '.join(near)}? Else "
+    word = near_filter(name)
+    return f"'kvgauge models {word}' lists names like it. Else " if word else ""
+
+
+def near_filter(name: str) -> str:
+    """Return a part of names that a short one may stand for, or "": what people call a family.
+
+    >>> near_filter("llama3"), near_filter("gemma3"), near_filter("mistral-7b"), near_filter("llama3.1:8b")
+    ('llama3', 'gemma-3', 'mistral-7b', 'llama-3.1')
+    """
+    plain = _plain(name).partition(":")[0]
+    if "/" in plain or len(plain) < _MIN_FILTER:
+        return ""
+    spaced = re.sub(r"(?<=[a-z])(?=\d)", "-", plain, count=1)
+    letters = re.match(r"[a-z]*", plain)
+    known = [key.replace("_", "-") for key in _folded()]
+    for word in (plain, spaced, letters[0] if letters else ""):
+        if len(word) >= _MIN_FILTER and any(word in key for key in known):
+            return word
+    return ""
 
 
 def _plain(name: str) -> str:

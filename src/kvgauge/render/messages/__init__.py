@@ -28,7 +28,7 @@ class NoteLike(Protocol):
 class Texts:
     """The texts of one language; its module is imported at the first look-up.
 
-    >>> Texts("en")("load_one", tokens="4,096")
+    >>> Texts("en")("load_one", tokens="4,096 tokens")
     '1 sequence of 4,096 tokens'
     """
 

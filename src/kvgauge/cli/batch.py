@@ -1,0 +1,153 @@
+"""``size --ndjson``: requests in, one JSON object a line, answers out in the same order."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from kvgauge.cli.failures import as_known
+from kvgauge.cli.output import OutputFailedError, Settings, write_error, write_json
+from kvgauge.cli.requests import size_keywords
+from kvgauge.errors import DamagedFileError, InvalidRequestError, KvgaugeError, ModelNotFoundError
+from kvgauge.sizing import size
+from kvgauge.sources.json_text import parse_object
+
+#: A line holds a request, and with it a whole config at most.
+MAX_LINE_BYTES = 1 << 20
+MAX_REQUESTS = 100_000
+
+_EXAMPLE = 'for example: {"model": "Qwen/Qwen3-8B", "context": 32768}'
+
+_TEXT, _COUNT, _TOKENS, _FLAG, _OBJECT = (str,), (int,), (int, str), (bool,), (dict,)
+
+#: Keyword of ``kvgauge.size`` -> what its value may be.
+KEYWORDS: Mapping[str, tuple[type, ...]] = {
+    "model": (str, dict),
+    "context": _TOKENS, "encoder_tokens": _TOKENS, "image_tokens": _TOKENS, "shared_prefix": _TOKENS,
+    "sequences": _COUNT, "mtp": _COUNT,
+    "kv_dtype": _TEXT, "k_dtype": _TEXT, "v_dtype": _TEXT, "state_dtype": _TEXT, "index_dtype": _TEXT,
+    "tp": _COUNT, "pp": _COUNT, "dp": _COUNT, "ep": _COUNT, "dcp": _COUNT,
+    "engine": _TEXT, "engine_args": _TEXT, "overrides": _OBJECT, "revision": _TEXT,
+    "refresh": _FLAG, "offline": _FLAG,
+}  # fmt: skip
+
+_KINDS = {str: "text", int: "a whole number", bool: "true or false", dict: "an object"}
+
+
+def run_batch(settings: Settings, values: dict[str, Any]) -> int:
+    """Answer every request; what a line leaves out, the options say. Exit code 1 where one failed."""
+    for name in ("why", "markdown"):
+        if values[name]:
+            raise InvalidRequestError(
+                f"--{name} and --ndjson do not go together", hint="leave one of them out", field=name
+            )
+    defaults = size_keywords(values)
+    if values["model"] is not None:
+        defaults["model"] = values["model"]
+    failed = False
+    with _opened(values["ndjson"]) as stream:
+        for line in _lines(stream):
+            try:
+                answer = _answer(line, defaults, settings)
+            except (KeyboardInterrupt, OutputFailedError):
+                raise
+            except Exception as error:
+                write_error(as_known(error, settings.texts), settings)
+                failed = True
+            else:
+                write_json(answer, is_line=True)
+    return 1 if failed else 0
+
+
+@contextmanager
+def _opened(name: str) -> Iterator[BinaryIO]:
+    """Open the requests: a file, or standard input."""
+    if name == "-":
+        yield sys.stdin.buffer
+        return
+    path = Path(name)
+    if not path.is_file():
+        raise ModelNotFoundError(f"there is no file {name[:120]}", hint="check the path", field="ndjson")
+    try:
+        stream = path.open("rb")
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise DamagedFileError(f"{name[:120]} can't be read: {reason}", field="ndjson") from None
+    with stream:
+        yield stream
+
+
+def _lines(stream: BinaryIO) -> Iterator[bytes | KvgaugeError]:
+    """Yield the lines that are not blank; a line that is too long, or one too many, as an error."""
+    count = 0
+    while line := stream.readline(MAX_LINE_BYTES + 1):
+        is_long = len(line) > MAX_LINE_BYTES
+        while is_long and not line.endswith(b"\n") and (rest := stream.readline(MAX_LINE_BYTES)):
+            line = rest
+        if not is_long and not line.strip():
+            continue
+        count += 1
+        if count > MAX_REQUESTS:
+            yield InvalidRequestError(
+                f"there are more than {MAX_REQUESTS:,} requests", hint="split the file", field="ndjson"
+            )
+            return
+        yield _too_long() if is_long else line
+
+
+def _too_long() -> KvgaugeError:
+    text = f"a request is longer than {MAX_LINE_BYTES:,} bytes"
+    return InvalidRequestError(text, hint="name a config file instead of its content", field="ndjson")
+
+
+def _answer(line: bytes | KvgaugeError, defaults: Mapping[str, Any], settings: Settings) -> dict[str, object]:
+    if isinstance(line, KvgaugeError):
+        raise line
+    try:
+        given = parse_object(line, "the request")
+    except DamagedFileError as error:
+        error.hint = _EXAMPLE
+        raise
+    request = {**defaults, **checked(given)}
+    if "model" not in request:
+        raise InvalidRequestError("MODEL is missing", hint=_EXAMPLE, field="model")
+    result = size(request.pop("model"), **request)
+    notes = [{**note.to_dict(), "message": settings.texts.note(note)} for note in result.notes]
+    return {**result.to_dict(), "notes": notes}
+
+
+def checked(request: Mapping[str, object]) -> dict[str, object]:
+    """Return the keywords of a request; null is the default.
+
+    Raises:
+        InvalidRequestError: a key that ``kvgauge.size`` does not have, or a value of another kind.
+
+    >>> checked({"context": "32k", "tp": None})
+    {'context': '32k'}
+    """
+    given = {name: value for name, value in request.items() if value is not None}
+    for name, value in given.items():
+        kinds = KEYWORDS.get(name)
+        if kinds is None:
+            raise _unknown(name)
+        if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
+            shown = " or ".join(_KINDS[kind] for kind in kinds)
+            raise InvalidRequestError(f"{name} is to be {shown}", hint=_EXAMPLE, field=name)
+    if given.get("model") == "-":
+        raise InvalidRequestError(
+            "a request can't name standard input",
+            hint="write the config as the value of model",
+            field="model",
+        )
+    return given
+
+
+def _unknown(name: str) -> InvalidRequestError:
+    from difflib import get_close_matches  # noqa: PLC0415 - only a mistyped key needs it
+
+    near = get_close_matches(name.lower().replace("-", "_"), KEYWORDS, n=1, cutoff=0.6)
+    hint = f"did you mean {near[0]}?" if near else f"one of: {', '.join(KEYWORDS)}"
+    return InvalidRequestError(f"there is no keyword {name[:80]}", hint=hint, field=name)

@@ -1,0 +1,163 @@
+"""Completion in bash, zsh and fish: what a shell loads, and the answers that it asks for.
+
+Each press of the key runs the program anew: nothing is imported here but tables of names. A shell asks with
+its name in ``_KVGAUGE_COMPLETE`` and the words of the line so far as arguments, the unfinished one last; the
+answer is one word a line, ``<files>`` standing for the files that fit.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+
+from kvgauge.cli.arguments import SHELLS, VERBS, positionals
+from kvgauge.cli.options import BY_FLAG, VERB_OPTIONS, OptionRow
+
+FILES = "<files>"
+
+_BASH = r"""# kvgauge completion for bash: eval "$(kvgauge completion bash)"
+_kvgauge() {
+    local IFS=$'\n' word
+    COMPREPLY=()
+    for word in $(_KVGAUGE_COMPLETE=bash "$1" "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null); do
+        if [[ $word == '<files>' ]]; then
+            compopt -o filenames 2>/dev/null
+            COMPREPLY+=($(compgen -f -- "${COMP_WORDS[COMP_CWORD]}"))
+        else
+            COMPREPLY+=("$word")
+        fi
+    done
+}
+complete -o nosort -F _kvgauge kvgauge 2>/dev/null || complete -F _kvgauge kvgauge
+"""
+
+_ZSH = r"""#compdef kvgauge
+# kvgauge completion for zsh: eval "$(kvgauge completion zsh)", after compinit
+_kvgauge() {
+    local -a found
+    found=(${(f)"$(_KVGAUGE_COMPLETE=zsh "${words[1]}" "${(@)words[2,CURRENT]}" 2>/dev/null)"})
+    if (( ${found[(I)<files>]} )); then
+        found=(${found:#<files>})
+        _files
+    fi
+    compadd -U -V kvgauge -a found
+}
+if [[ ${zsh_eval_context[-1]} == loadautofunc ]]; then
+    _kvgauge "$@"
+else
+    compdef _kvgauge kvgauge
+fi
+"""
+
+_FISH = r"""# kvgauge completion for fish: kvgauge completion fish | source
+function __kvgauge_complete
+    set -l words (commandline -opc)
+    set -l current (commandline -ct)
+    for word in (env _KVGAUGE_COMPLETE=fish kvgauge $words[2..-1] "$current" 2>/dev/null)
+        if test "$word" = '<files>'
+            __fish_complete_path "$current"
+        else
+            echo $word
+        end
+    end
+end
+complete -c kvgauge -f -a '(__kvgauge_complete)'
+"""
+
+_SCRIPTS = dict(zip(SHELLS, (_BASH, _ZSH, _FISH), strict=True))
+
+
+def script(shell: str) -> str:
+    """Return the text that a shell is to load."""
+    return _SCRIPTS[shell]
+
+
+def answer_shell(shell: str, words: Sequence[str]) -> None:
+    """Print how a line may go on; nobody listening is no error."""
+    try:
+        sys.stdout.write("".join(f"{word}\n" for word in offers(words, splits=shell == "bash")))
+        sys.stdout.flush()
+    except OSError:
+        sys.stderr.close()
+
+
+def offers(words: Sequence[str], *, splits: bool = False) -> list[str]:
+    """Return the words that may stand in place of the last, unfinished one.
+
+    Args:
+        splits: the shell takes ``--engine=t`` for three words, and wants the value alone.
+
+    >>> offers(["size", "Qwen/Qwen3-8B", "--engine", "th"]), offers(["comple"])
+    (['theory'], ['completion', '<files>'])
+    """
+    *before, last = words or [""]
+    if splits and before and (before[-1] == "=" or last == "="):
+        last = "" if last == "=" else last
+        before = [word for word in before if word != "="]
+    option = BY_FLAG.get(before[-1]) if before else None
+    if option is not None and option.takes_value and not (option.name == "mtp" and last.startswith("-")):
+        return _fitting(_values(option), last)
+    if last.startswith("-") and last != "-":
+        return _flags(before, last)
+    return _fitting(_arguments([word.text for word in positionals(before)], last), last)
+
+
+def _flags(before: Sequence[str], last: str) -> list[str]:
+    """Return the options of the verb, or the values of one that is joined to its value by ``=``."""
+    flag, equals, value = last.partition("=")
+    if equals:
+        option = BY_FLAG.get(flag)
+        values = _fitting(_values(option), value) if option is not None and option.takes_value else []
+        return [f"{flag}={word}" for word in values if word != FILES]
+    verb = next((word.text for word in positionals(before)), "")
+    rows = VERB_OPTIONS.get(verb, VERB_OPTIONS["size"])
+    flags = [flag for row in rows if row.section != "later" for flag in row.flags]
+    own = [] if verb in VERBS else ["--version"]
+    return [flag for flag in (*flags, "--help", *own) if flag.startswith(last)]
+
+
+def _values(option: OptionRow) -> Iterable[str]:
+    if option.choices:
+        return option.choices
+    if option.metavar == "DTYPE":
+        from kvgauge.dtypes import dtype_words  # noqa: PLC0415
+
+        return dtype_words()
+    if option.name == "engine":
+        return _engines()
+    if option.metavar == "FILE":
+        return (FILES,)
+    return ("max",) if option.name == "context" else ()
+
+
+def _engines() -> Iterable[str]:
+    from kvgauge.engines.index import ENGINES  # noqa: PLC0415
+
+    for name, engine in ENGINES.items():
+        yield name
+        yield from (f"{name}@{version}" for version in engine.versions)
+
+
+def _arguments(given: Sequence[str], last: str) -> Iterable[str]:
+    """Return what may stand as an argument: verbs first, then what the verb takes."""
+    if not given:
+        return (*VERBS, *(_models() if last else ()), FILES)
+    verb = given[0]
+    if verb == "completion":
+        return SHELLS if len(given) == 1 else ()
+    if verb == "help":
+        return VERBS
+    takes_model = verb == "compare" or (verb in ("size", "explain", "models") and len(given) == 1)
+    return (*_models(), FILES) if takes_model else ()
+
+
+def _models() -> Iterable[str]:
+    from kvgauge.sources.catalogue import model_names  # noqa: PLC0415
+
+    return model_names()
+
+
+def _fitting(words: Iterable[str], last: str) -> list[str]:
+    """Return the words that start like the last one, in any case; files are the shell's to choose."""
+    wanted = last.lower()
+    return [word for word in words if word == FILES or word.lower().startswith(wanted)]

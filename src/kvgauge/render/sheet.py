@@ -1,0 +1,120 @@
+"""Answers as titles, lines and tables, to be written in a markup: Markdown or HTML."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from kvgauge.arithmetic import number_text
+from kvgauge.render.clean import clean
+from kvgauge.render.compare import base_line, comparison_columns, row_cells
+from kvgauge.render.explain import symbol_meaning
+from kvgauge.render.inventory import models_table
+from kvgauge.render.size_facts import facts, group_rows, headline, load_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from kvgauge.comparison import Comparison
+    from kvgauge.derivation import Explanation, Step
+    from kvgauge.render.view import View
+    from kvgauge.sizing import SizeResult
+
+_NUMBER_KEYS = ("column_step", "column_bytes", "column_formula", "column_numbers", "column_source")
+_SYMBOL_KEYS = ("column_step", "column_symbol", "column_value", "column_meaning")
+_NUMBERS = frozenset({"column_layers", "column_bytes", "column_value"})
+
+
+@dataclass(frozen=True)
+class TableOf:
+    """A table of texts.
+
+    Args:
+        right: columns of numbers.
+        code: columns of formulas and symbols.
+    """
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    right: frozenset[int] = frozenset()
+    code: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """An answer: its first line, and what stands below it."""
+
+    title: str
+    blocks: tuple[str | TableOf, ...]
+
+
+def _table(
+    keys: Sequence[str], rows: Sequence[Sequence[str]], view: View, code: Sequence[str] = ()
+) -> TableOf:
+    right = frozenset(n for n, key in enumerate(keys) if key in _NUMBERS)
+    formulas = frozenset(n for n, key in enumerate(keys) if key in code)
+    names = tuple(view.texts(key) for key in keys)
+    return TableOf(names, tuple(tuple(row) for row in rows), right, formulas)
+
+
+def size_sheet(result: SizeResult, view: View) -> Sheet:
+    """Return the answer of ``size``: facts, layers, load."""
+    if result.cache.family == "none":
+        return Sheet(headline(result, view), ())
+    lines = tuple(view.texts("subject", name=label) + value for label, value in facts(result, view))
+    keys = ("column_cache", "column_layers", "column_bytes", "column_formula")
+    groups = _table(keys, group_rows(result.cache, view), view, code=("column_formula",))
+    load = TableOf((view.texts("assumed_title"), ""), tuple(load_rows(result, view)))
+    return Sheet(headline(result, view), (*lines, groups, load))
+
+
+def comparison_sheet(comparison: Comparison, view: View) -> Sheet:
+    """Return the answer of ``compare``: one row a model."""
+    names = comparison_columns(comparison, view)
+    cells = [row_cells(row, view) for row in comparison.rows]
+    right = frozenset(n for n, name in enumerate(names) if name not in ("model", "family"))
+    rows = tuple(tuple(row.get(name, "") for name in names) for row in cells)
+    table = TableOf(tuple(view.texts(f"column_{name}") for name in names), rows, right)
+    base = base_line(comparison, view)
+    return Sheet("", (table, base) if base else (table,))
+
+
+def explanation_sheet(explanation: Explanation, view: View) -> Sheet:
+    """Return the answer of ``explain``: every number, then what its symbols are."""
+    numbers = [
+        (
+            f"{number}. {clean(step.title)}",
+            view.size(step.value_bytes),
+            clean(step.formula),
+            step.with_numbers if len(step.symbols) > 1 else "",
+            clean(step.source),
+        )
+        for number, step in enumerate(explanation.steps, 1)
+    ]
+    symbols = [row for n, step in enumerate(explanation.steps, 1) for row in _symbols(n, step, view)]
+    first = _table(_NUMBER_KEYS, numbers, view, code=("column_formula", "column_numbers"))
+    second = _table(_SYMBOL_KEYS, symbols, view, code=("column_symbol",))
+    texts = [clean(step.text) for step in explanation.steps if step.id == "why"]
+    return Sheet(headline(explanation.result, view), (*texts, first, second))
+
+
+def _symbols(number: int, step: Step, view: View) -> list[tuple[str, ...]]:
+    """The symbols of a step with their values and meanings; sums of groups name no symbols of their own."""
+    if not step.id.startswith("group."):
+        return []
+    return [
+        (f"{number}", clean(name), number_text(value), symbol_meaning(name, step, view))
+        for name, value in step.symbols.items()
+    ]
+
+
+def names_sheet(names: Sequence[str], view: View) -> Sheet:
+    """Return the answer of ``models`` where it lists names alone."""
+    return Sheet("", (TableOf((view.texts("column_id"),), tuple((name,) for name in names)),))
+
+
+def models_sheet(rows: Sequence[Mapping[str, object]], view: View) -> Sheet:
+    """Return the answer of ``models``: one row a name."""
+    names, cells = models_table(rows, view)
+    right = frozenset(range(2, len(names)))
+    return Sheet("", (TableOf(tuple(names), tuple(map(tuple, cells)), right),))

@@ -1,0 +1,224 @@
+"""The answer of ``size`` in words: its first line, its facts, its layers, its load. Drawn by others."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import TYPE_CHECKING, NamedTuple
+
+from kvgauge.layers import Axis, Role
+from kvgauge.render.clean import clean
+from kvgauge.render.kinds import group_labels
+
+if TYPE_CHECKING:
+    from kvgauge.cache import CacheAnswer, Stretch
+    from kvgauge.engines.base import GroupDemand
+    from kvgauge.render.view import View
+    from kvgauge.sizing import Request, SizeResult
+
+Pairs = list[tuple[str, str]]
+
+
+class GroupRow(NamedTuple):
+    """One group of layers as text; ``formula`` says why there is none where there are no bytes."""
+
+    label: str
+    num_layers: str
+    size: str
+    formula: str
+
+
+def model_name(result: SizeResult, view: View) -> str:
+    """Return what an answer calls the model."""
+    raw = result.model.raw
+    return view.texts("source_stdin") if raw.source == "stdin" else clean(raw.id)
+
+
+def headline(result: SizeResult, view: View) -> str:
+    """Return the first line: the total for this load."""
+    texts, request = view.texts, result.request
+    name = model_name(result, view)
+    if result.cache.family == "none":
+        return texts("headline_none", model=name)
+    values = {
+        "model": name,
+        "total": view.size(result.cache.total_bytes),
+        "what": texts(_what(result.cache)),
+        "load": load_text(request.workload.sequences, request.workload.context_tokens, view),
+    }
+    if request.engine == "theory":
+        return texts("headline_theory", **values)
+    return texts("headline_engine", **values, engine=_engine(request))
+
+
+def load_text(sequences: int, context_tokens: int, view: View) -> str:
+    """Return the load in words."""
+    tokens = tokens_text(context_tokens, view)
+    if sequences == 1:
+        return view.texts("load_one", tokens=tokens)
+    return view.texts("load_many", sequences=f"{sequences:,}", tokens=tokens)
+
+
+def tokens_text(count: int, view: View) -> str:
+    """Return a number of tokens with its unit."""
+    return view.texts("token" if count == 1 else "tokens", tokens=f"{count:,}")
+
+
+def _what(cache: CacheAnswer) -> str:
+    if cache.family == "recurrent":
+        return "what_state"
+    return "what_both" if cache.family.startswith("hybrid_") else "what_cache"
+
+
+def _engine(request: Request) -> str:
+    return f"{request.engine} {request.engine_version}" if request.engine_version else request.engine
+
+
+def facts(result: SizeResult, view: View) -> Pairs:
+    """Return how one sequence grows, what theory says, and what each GPU holds."""
+    texts, cache = view.texts, result.cache
+    rows = [(texts("growth_label"), growth_text(cache, view))]
+    if result.theory is not None:
+        rows.append((texts("theory_label"), texts("theory_line", size=view.size(result.theory.total_bytes))))
+    if cache.parallelism.num_gpus > 1:
+        rows.append((texts("gpus_label"), _gpus(cache, view)))
+    return rows
+
+
+def growth_text(cache: CacheAnswer, view: View) -> str:
+    """Return "fixed F, then A per token to W, then B per token"."""
+    texts, fixed = view.texts, cache.fixed_bytes_per_sequence
+    stretches = [s for s in cache.stretches if s.bytes_per_token or s.from_tokens]
+    if not stretches:
+        return texts("growth_fixed_only", size=view.size(fixed))
+    steps = [texts("growth_fixed", size=view.size(fixed))] if fixed else []
+    return texts("growth_then").join([*steps, *(_stretch(s, view) for s in stretches)])
+
+
+def _stretch(stretch: Stretch, view: View) -> str:
+    if not stretch.bytes_per_token:
+        return view.texts("growth_none_after")
+    size = view.size(stretch.bytes_per_token)
+    if stretch.to_tokens is None:
+        return view.texts("growth_slope", size=size)
+    return view.texts("growth_slope_to", size=size, tokens=tokens_text(stretch.to_tokens, view))
+
+
+def _gpus(cache: CacheAnswer, view: View) -> str:
+    """Say what each GPU holds, those of all replicas counted."""
+    texts, spread = view.texts, cache.parallelism
+    named = {"tp": spread.tensor, "pp": spread.pipeline, "dp": spread.data, "dcp": spread.context}
+    layout = ", ".join(f"{name} {ranks}" for name, ranks in named.items() if ranks > 1)
+    runs = [
+        (size, [rank for rank, _ in members])
+        for size, members in groupby(enumerate(cache.per_rank_bytes), key=lambda pair: pair[1])
+    ]
+    if len(runs) == 1:
+        key = "gpus_equal" if cache.replicas_are_equal else "gpus_at_most"
+        return texts(key, size=view.size(runs[0][0]), count=f"{spread.num_gpus:,}", layout=layout)
+    spans = [
+        texts(
+            "gpus_some" if len(ranks) > 1 else "gpus_single",
+            size=view.size(size),
+            first=ranks[0],
+            last=ranks[-1],
+        )
+        for size, ranks in runs
+    ]
+    key = "gpus_layout" if spread.data == 1 else "gpus_replicas"
+    return texts(key, spans=texts("gpus_join").join(spans), layout=layout, replicas=f"{spread.data:,}")
+
+
+def group_rows(cache: CacheAnswer, view: View) -> list[GroupRow]:
+    """Return the groups of layers with their bytes."""
+    demands = cache.demand.groups
+    labels = group_labels(demands, view.texts)
+    return [
+        GroupRow(label, f"{demand.group.num_layers:,}", view.size(size), _formula(demand, cache, view))
+        for demand, label, size in zip(demands, labels, cache.group_bytes, strict=True)
+    ]
+
+
+def _formula(demand: GroupDemand, cache: CacheAnswer, view: View) -> str:
+    from kvgauge.formulas import group_formula  # noqa: PLC0415
+
+    if not demand.streams:
+        return ""
+    if _has_image_axis([demand]) and not cache.workload.image_tokens:
+        return view.texts("no_image_tokens")
+    return group_formula(demand, cache.workload).formula
+
+
+def _has_image_axis(demands: list[GroupDemand] | tuple[GroupDemand, ...]) -> bool:
+    return any(s.counted.axis is Axis.IMAGE for demand in demands for s in demand.streams)
+
+
+def share_of_kinds(cache: CacheAnswer, view: View) -> list[tuple[str, int]]:
+    """Return the kinds of cache that hold bytes, each with its bytes."""
+    by_kind: dict[str, int] = {}
+    for demand, size in zip(cache.demand.groups, cache.group_bytes, strict=True):
+        label = view.texts(f"kind.{demand.group.kind.value}")
+        by_kind[label] = by_kind.get(label, 0) + size
+    return [(label, size) for label, size in by_kind.items() if size > 0]
+
+
+def load_rows(result: SizeResult, view: View) -> Pairs:
+    """Return the load as it was understood, what was assumed, and how sure the answer is."""
+    texts, request = view.texts, result.request
+    load = request.workload
+    rows = [
+        ("context", _context(result, view)),
+        ("sequences", _defaulted("sequences", f"{load.sequences:,}", request, view)),
+    ]
+    if load.shared_prefix_tokens:
+        rows.append(("prefix", texts("prefix_value", tokens=tokens_text(load.shared_prefix_tokens, view))))
+    if load.encoder_tokens:
+        text = tokens_text(load.encoder_tokens, view)
+        rows.append(("encoder", _defaulted("encoder_tokens", text, request, view)))
+    if load.image_tokens or _has_image_axis(result.cache.demand.groups):
+        text = tokens_text(load.image_tokens, view)
+        rows.append(("image", text if load.image_tokens else texts("default", value=text)))
+    if load.mtp:
+        rows.append(("mtp", texts("mtp_one" if load.mtp == 1 else "mtp_many", count=load.mtp)))
+    rows += [*_dtypes(result, view), *_origin(result, view)]
+    return [(texts(f"assumed_{name}"), value) for name, value in rows]
+
+
+def _dtypes(result: SizeResult, view: View) -> Pairs:
+    from kvgauge.dtypes import display_dtype  # noqa: PLC0415
+
+    texts, request = view.texts, result.request
+    dtypes, auto = result.cache.demand.dtypes, result.model.architecture.model_dtype
+    k, v = display_dtype(dtypes.k or auto), display_dtype(dtypes.v or auto)
+    kv = k if k == v else texts("kv_value", k=k, v=v)
+    rows = [] if result.cache.family == "recurrent" else [("kv", _defaulted("k_dtype", kv, request, view))]
+    states = {s.dtype for g in result.cache.demand.groups for s in g.streams if s.role is Role.RECURRENT}
+    if states:
+        rows.append(("state", ", ".join(display_dtype(name) for name in sorted(states))))
+    return rows
+
+
+def _origin(result: SizeResult, view: View) -> Pairs:
+    """Engine, changed fields, where the model comes from, and the grade with its reasons."""
+    texts, request, raw = view.texts, result.request, result.model.raw
+    rows = [("engine", _defaulted("engine", _engine(request), request, view))]
+    if raw.overrides:
+        rows.append(
+            ("overrides", clean(", ".join(f"{key} = {value}" for key, value in raw.overrides.items())))
+        )
+    rows.append(("source", texts(f"source_{raw.source}", provenance=clean(raw.provenance))))
+    reasons = texts("grade_join").join(texts(f"grade_why.{code}") for code in result.assumed_because)
+    rows.append(("grade", texts(f"grade.{result.grade}", why=reasons)))
+    return rows
+
+
+def _context(result: SizeResult, view: View) -> str:
+    texts, limit = view.texts, result.model.architecture.context_limit_tokens
+    text = tokens_text(result.request.workload.context_tokens, view)
+    is_default = "context_tokens" in result.request.defaulted
+    if limit is None:
+        return texts("default", value=text) if is_default else text
+    return texts("default_limit" if is_default else "limit", value=text, tokens=f"{limit:,}")
+
+
+def _defaulted(name: str, text: str, request: Request, view: View) -> str:
+    return view.texts("default", value=text) if name in request.defaulted else text
