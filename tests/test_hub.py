@@ -14,6 +14,7 @@ import pytest
 import kvgauge
 from hub_server import COMMIT, TOKEN, File, HubServer
 from kvgauge.errors import (
+    DamagedFileError,
     GatedModelError,
     InvalidRequestError,
     ModelNotFoundError,
@@ -166,8 +167,16 @@ def test_a_large_config_in_the_storage(hub):
     hub.repos["org/plain"].files["config.json"].linked = True
     assert load_raw("org/plain").config == CONFIG
     hub.repos["org/plain"].files["config.json"] = File(b"{}", 17 << 20, linked=True)
-    with pytest.raises(NetworkError, match="larger than 16 MiB"):
+    with pytest.raises(DamagedFileError, match="larger than 16 MiB"):
         load_raw("org/plain", refresh=True)
+
+
+@pytest.mark.parametrize("fault", ["huge", "announced"])
+def test_a_file_that_is_no_config_is_damage_not_network(hub, fault):
+    hub.faults["org/tiny/resolve"] = fault
+    with pytest.raises(DamagedFileError, match="larger than 16 MiB") as caught:
+        load_raw("org/tiny")
+    assert caught.value.exit_code == 1
 
 
 def test_a_cache_that_can_not_be_written_is_no_error(hub, tmp_path):
@@ -293,8 +302,6 @@ def test_refusals_with_a_token(hub, logged_in):
         ("cut", "ends after 1 of 500 bytes", "again"),
         ("wrong-length", "ends after 2 of 77 bytes", "again"),
         ("portal", "as a hub does", "HF_ENDPOINT"),
-        ("huge", "larger than 16 MiB", ""),
-        ("announced", "larger than 16 MiB", ""),
         ("loop", "redirects more than 5 times", ""),
         ("GET redirect=file:///etc/passwd", "no web address", ""),
         ("GET 404", "answers 404", ""),

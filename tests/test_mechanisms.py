@@ -172,3 +172,72 @@ def test_short_lists_are_refused(model, path, cut):
     level[path[-1]] = level[path[-1]][:cut]
     with pytest.raises(kvgauge.KvgaugeError, match=path[-1]):
         total(config)
+
+
+LLAVA_NESTS = [
+    # As Transformers 4 saved them: parts of the shape at their class default are stated, others left out.
+    {"model_type": "mistral", "intermediate_size": 14336, "num_key_value_heads": 8, "rms_norm_eps": 1e-5,
+     "sliding_window": None, "torch_dtype": "bfloat16", "vocab_size": 32064},
+    {"model_type": "llama", "intermediate_size": 14336, "num_key_value_heads": 8, "torch_dtype": "bfloat16",
+     "vocab_size": 128320},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", LLAVA_NESTS, ids=lambda t: t["model_type"])
+def test_a_nested_part_may_leave_its_whole_shape_out(text):
+    result = kvgauge.size({"model_type": "llava_next", "text_config": text, "vision_config": {}})
+    assert result.cache.growth_bytes_per_token == 131_072
+    assert "class_defaults" in {note.code for note in result.notes}
+
+
+def test_a_nested_part_may_leave_a_width_out():
+    text = {"model_type": "gemma2", "hidden_size": 2304, "num_hidden_layers": 26, "num_attention_heads": 8,
+            "num_key_value_heads": 4, "intermediate_size": 9216, "sliding_window": 4096, "torch_dtype": "bfloat16"}  # fmt: skip
+    result = kvgauge.size({"model_type": "paligemma", "text_config": text})
+    assert result.cache.growth_bytes_per_token == 13 * 2 * 4 * 256 * 2
+
+
+def test_nested_decoders_and_what_is_said_outside_them():
+    musicgen = {"model_type": "musicgen", "is_encoder_decoder": True, "text_encoder": {"model_type": "t5"},
+                "decoder": {"model_type": "musicgen_decoder", "hidden_size": 1024, "num_attention_heads": 16,
+                            "num_hidden_layers": 24, "torch_dtype": "float32", "is_encoder_decoder": False}}  # fmt: skip
+    result = kvgauge.size(musicgen, context=1500, encoder_tokens=50)
+    assert (result.cache.family, result.cache.fixed_bytes_per_sequence) == ("encoder_decoder", 9_830_400)
+    donut = {"model_type": "vision-encoder-decoder", "encoder": {"model_type": "donut-swin"},
+             "decoder": {"model_type": "mbart", "d_model": 1024, "decoder_layers": 4, "decoder_attention_heads": 16,
+                         "encoder_layers": 12, "num_hidden_layers": 12, "torch_dtype": "bfloat16"}}  # fmt: skip
+    assert kvgauge.size(donut).cache.growth_bytes_per_token == 4 * 2 * 1024 * 2
+
+
+def test_an_encoder_keeps_no_cache_though_its_text_part_is_described():
+    text = {
+        "model_type": "siglip_text_model",
+        "hidden_size": 1152,
+        "num_attention_heads": 16,
+        "num_hidden_layers": 27,
+    }
+    assert kvgauge.size({"model_type": "siglip", "text_config": text}).cache.family == "none"
+
+
+def test_broken_groups_of_ling_models():
+    config = {**BASE, "model_type": "bailing_hybrid", "num_hidden_layers": 13, "layer_group_size": 6, "kv_lora_rank": 512,
+              "qk_rope_head_dim": 64, "linear_num_heads": 8, "linear_head_dim": 128, "linear_conv_kernel_dim": 4}  # fmt: skip
+    assert kvgauge.size(config).cache.growth_bytes_per_token == 2 * 576 * 2
+    linear = {**BASE, "model_type": "bailing_moe_linear", "num_hidden_layers": 13, "layer_group_size": 6,
+              "num_key_value_heads": 4, "head_dim": 128}  # fmt: skip
+    assert kvgauge.size(linear).cache.growth_bytes_per_token == 3 * 2 * 4 * 128 * 2
+
+
+def test_a_stale_table_of_layers_yields_to_lists():
+    config = {**BASE, "model_type": "gemma4_text", "num_hidden_layers": 6, "head_dim": [128] * 6, "sliding_window": 512,
+              "num_key_value_heads": [4] * 6, "num_kv_shared_layers": 0, "layer_types": ["full_attention"] * 6,
+              "per_layer_config": {"05": {"head_dim": 512}, "11": {"head_dim": 512}}}  # fmt: skip
+    assert kvgauge.size(config).cache.growth_bytes_per_token == 6 * 2 * 4 * 128 * 2
+
+
+@pytest.mark.parametrize("model_type", ["xlstm", "zaya", "plamo2", "reformer"])
+def test_designs_without_rules_are_refused_as_such(model_type):
+    config = {**BASE, "model_type": model_type, "num_hidden_layers": 2, "num_key_value_heads": 16}
+    with pytest.raises(kvgauge.KvgaugeError) as caught:
+        kvgauge.size(config)
+    assert caught.value.code == "unknown_architecture"

@@ -11,7 +11,7 @@ import os
 from dataclasses import dataclass
 from urllib.parse import quote, urlsplit
 
-from kvgauge.errors import InvalidRequestError
+from kvgauge.errors import DamagedFileError, InvalidRequestError
 from kvgauge.sources import RawModel
 from kvgauge.sources.failures import origin_of
 from kvgauge.sources.hub_cache import (
@@ -131,7 +131,8 @@ def download(site: Site, url: str, file: str, size: int | None) -> bytes:
     """Return a small file; ``size`` is what was announced.
 
     Raises:
-        NetworkError: too large, cut off, of another length, or an error of the server.
+        DamagedFileError: too large.
+        NetworkError: cut off, of another length, or an error of the server.
     """
     answer = None
     if size is None or size <= MAX_CONFIG_BYTES:
@@ -139,7 +140,11 @@ def download(site: Site, url: str, file: str, size: int | None) -> bytes:
         if answer.status != 200:
             raise busy(site, answer) or site.failure(f"{file}: the server answers {answer.status}")
     if answer is None or len(answer.body) > MAX_CONFIG_BYTES or (answer.length or 0) > MAX_CONFIG_BYTES:
-        raise site.failure(f"{file} is larger than {MAX_CONFIG_BYTES >> 20} MiB", "this is no config")
+        raise DamagedFileError(
+            f"{file} of {site.name} is larger than {MAX_CONFIG_BYTES >> 20} MiB",
+            hint="a config.json is a few KiB; name another model or revision",
+            field=file,
+        )
     expected = answer.length if size is None else size
     if answer.cut_off or (expected is not None and len(answer.body) != expected):
         total = expected or answer.length

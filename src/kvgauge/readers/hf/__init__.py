@@ -47,7 +47,7 @@ def read_config(
     """
     log = ReadLog()
     view, model_type = language_view(config, log)
-    row = _effective_row(view, model_type_row(model_type))
+    row = _effective_row(view, model_type_row(_outer_encoder(config) or model_type))
     _check_language_model(view, row)
     _check_needs(view, row)
     if row.encoder_only:
@@ -91,12 +91,27 @@ def read_config(
     )
 
 
+def _outer_encoder(config: Mapping[str, object]) -> str:
+    """Return the model type of an encoder whose text part is described inside it (SigLIP), or nothing."""
+    model_type = config.get("model_type")
+    if isinstance(model_type, str) and model_type_row(model_type).encoder_only:
+        return model_type
+    return ""
+
+
 def _effective_row(view: ConfigView, row: ModelTypeRow) -> ModelTypeRow:
     """Let switches of the config overrule the row: an encoder used as decoder, an encoder-decoder pair."""
+    if row.refused:
+        raise UnknownArchitectureError(
+            f"model type {row.model_type} is not supported: the rules of {row.refused} are not known",
+            hint="the theory of its cache is welcome, see CONTRIBUTING.md",
+            field="model_type",
+        )
     if row.encoder_only and view.flag("is_decoder", default=False):
         return replace(row, encoder_only=False, multi_head_default=True)
     paired = view.path.endswith("decoder.") and view.outer[0].mentions("encoder")
-    if paired or (view.flag("is_encoder_decoder", default=False) and not row.encoder_only):
+    said = any(level.values.get("is_encoder_decoder") is True for level in (view, *view.outer))
+    if paired or (said and not row.encoder_only):
         return replace(row, reader="encoder_decoder")
     return row
 
@@ -108,7 +123,7 @@ def _check_needs(view: ConfigView, row: ModelTypeRow) -> None:
         if need == "kv_lora_rank" and not view.flag("use_mla", default=True):
             continue
         if not any(_answered(view, name) for name in names):
-            names = [name.removesuffix("?") for name in names]
+            names = [name.rstrip("?!") for name in names]
             where = f", which {row.model_type} can't be read without"
             text = " or ".join(view.path + name for name in names)
             raise MissingFieldError(
@@ -123,9 +138,11 @@ def _check_needs(view: ConfigView, row: ModelTypeRow) -> None:
 
 
 def _answered(view: ConfigView, name: str) -> bool:
-    """Whether a needed field is there; null counts only for fields marked with a question mark."""
-    plain = name.removesuffix("?")
-    return view.find(plain) is not None or (plain != name and view.mentions(plain))
+    """Whether a needed field is there: ``?`` lets null count, ``!`` lets a class default not count."""
+    plain = name.rstrip("?!")
+    if name.endswith("!"):
+        return view.has(plain)
+    return view.find(plain) is not None or (name.endswith("?") and view.mentions(plain))
 
 
 #: Fields that say how often layers are run again; every pass would keep a cache of its own.

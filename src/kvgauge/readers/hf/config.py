@@ -233,7 +233,8 @@ class ConfigView:
 # Spellings that some files use beside the main one for something else.
 _LOOSE_ALIASES = frozenset(
     {
-        "encoder_attention_heads", "num_heads", "head_size", "d_kv", "embed_dim", "window_size", "num_layers",
+        "encoder_attention_heads", "decoder_layers", "num_decoder_layers", "num_heads", "head_size",
+        "d_kv", "embed_dim", "window_size", "num_layers",
         "max_sequence_length", "seq_length", "model_max_length", "max_target_positions", "n_ctx",
         "max_seq_len", "max_seq_length", "context_length", "n_positions", "max_context_length", "dim",
         "attention_head_dim", "_num_mtp_layers",

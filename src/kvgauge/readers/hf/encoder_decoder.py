@@ -46,7 +46,7 @@ def read_layers(
     view: ConfigView, row: ModelTypeRow
 ) -> tuple[tuple[LayerCache, ...], tuple[LayerCache, ...], int]:
     """Return self and cross caches of every decoder layer."""
-    if view.path.endswith("decoder."):
+    if view.path.endswith("decoder.") and not view.mentions("decoder_layers"):
         return _nested_decoder(view, row)
     # Where the encoder's depth has a name of its own, so has the decoder's.
     depths = _DEPTHS[:3] if view.mentions("encoder_layers") else _DEPTHS

@@ -76,35 +76,42 @@ def _describes_layers(config: Mapping[str, object]) -> bool:
 def usable_defaults(view: ConfigView, model_type: str) -> Mapping[str, object]:
     """Return the class defaults that may stand for omitted fields.
 
-    Transformers writes a nested config without the fields that equal its class defaults. Such a file
-    states no field at its default. A file that does spell defaults out is a full one: what it lacks is
-    lost, not implied, and only what the class itself would derive may be filled in. A flat file is taken
-    for an abbreviated one only where it bears the marks of a saved one (class name and dtype or version).
+    Transformers writes a nested config without the fields that equal its class defaults. A file that spells
+    defaults out is a full one: what it lacks is lost, not implied, and only what the class itself applies to
+    full files too may be filled in.
     """
-    defaults = class_defaults(model_type)
-    shape = {name: value for name, value in defaults.items() if name != "_text"}
-    depth = () if view.path else ALIASES["num_hidden_layers"]  # a flat file states it in any case
-    stated = [
-        name
-        for name, value in shape.items()
-        if name in view.values
-        and name not in _NOT_EVIDENCE
-        and name not in depth
-        and view.values[name] == value
-        and isinstance(value, bool) == isinstance(view.values[name], bool)
-    ]
-    if stated:
-        return {name: value for name, value in shape.items() if name in _ALWAYS}
-    if not view.path or any(view.has(name) for name in _MAIN_SHAPES):
-        # Depth is implied only where the whole shape of a nested part is; a flat file always states it.
-        shape = {name: value for name, value in shape.items() if name not in ALIASES["num_hidden_layers"]}
+    shape = {name: value for name, value in class_defaults(model_type).items() if name != "_text"}
+    if view.path and sum(not view.has(name) for name in _MAIN_SHAPES) > 1:
+        return shape  # the whole shape is implied, as in LLaVA
+    # Beside a part of the shape, depth is never implied; a flat file states it in any case.
+    implied = {name: value for name, value in shape.items() if name not in ALIASES["num_hidden_layers"]}
+    if _is_abbreviated(view, shape):
+        return implied
+    return {name: value for name, value in implied.items() if name in _ALWAYS}
+
+
+def _is_abbreviated(view: ConfigView, shape: Mapping[str, object]) -> bool:
+    """A flat file needs the marks of a saved one; older nested ones state some defaults but not the rest."""
+    depth = () if view.path else ALIASES["num_hidden_layers"]
+    spelled_out = any(_equals(view, name, value) for name, value in shape.items() if name not in depth)
+    if view.path:
+        missing = [name for name in _TELLTALES if name in shape and name not in view.values]
+        return not spelled_out or len(missing) > 2
     stamped = view.mentions("architectures") and any(view.mentions(mark) for mark in _MARKS)
-    if not view.path and not stamped:
-        return {name: value for name, value in shape.items() if name in _ALWAYS}
-    return shape
+    return stamped and not spelled_out
 
 
-_MAIN_SHAPES = ("hidden_size", "num_attention_heads", "num_key_value_heads", "head_dim", "kv_lora_rank")
+def _equals(view: ConfigView, name: str, value: object) -> bool:
+    stated = view.values.get(name)
+    same_type = isinstance(value, bool) == isinstance(stated, bool)
+    return name in view.values and name not in _NOT_EVIDENCE and stated == value and same_type
+
+
+_MAIN_SHAPES = ("num_hidden_layers", "hidden_size", "num_attention_heads")
+_TELLTALES = (
+    "hidden_act", "hidden_activation", "rms_norm_eps", "layer_norm_eps", "attention_bias", "mlp_bias",
+    "tie_word_embeddings", "intermediate_size", "vocab_size",
+)  # fmt: skip
 _MARKS = ("transformers_version", "torch_dtype", "dtype")
 
 #: Switches and patterns that the class applies to full files too: they postdate many published files.

@@ -156,8 +156,8 @@ def _layer_group_size(view: ConfigView, name: str, count: int | None) -> tuple[s
     size = view.count(name, high=MAX_LAYERS)
     if count is None or size <= 1:
         return None
-    # Ling/Ring 2.5: the last layer of each group is softmax, so is what is left of a broken group.
-    whole = count // size * size
+    # The last layer of each group is softmax; in Ling-linear, so is what is left of a broken group.
+    whole = count // size * size if view.text("layer_group_rest") == "full" else count
     return tuple("full" if (i + 1) % size == 0 or i >= whole else "state" for i in range(count))
 
 

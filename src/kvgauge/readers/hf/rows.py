@@ -37,13 +37,14 @@ class ModelTypeRow:
         window_unused: the model's code never reads sliding_window.
         sliding_heads_multiple: KV heads of sliding layers over those of full ones where no field says.
         needs: fields without which a file of this type says too little, alternatives split by "|"; null
-            counts as an answer where a "?" follows.
+            counts as an answer where a "?" follows, a class default does not where a "!" does.
         implied: fields that the class fills in, whatever else the file holds.
         layers: layer words that live in model code; windows among them need a window in force.
         layer_word: what every layer is where nothing says otherwise (default full).
         state: the recurrence behind "linear_attention" where fields don't tell.
         chunked: attention_chunk_size is in force.
         encoder_only: no cache by design.
+        refused: what of this design is not known; models of the type are refused.
         text: model type of a nested text config that does not name its own.
     """
 
@@ -63,6 +64,7 @@ class ModelTypeRow:
     state: str | None = None
     chunked: bool = False
     encoder_only: bool = False
+    refused: str = ""
     text: str | None = None
 
 

@@ -194,11 +194,22 @@ def varies_by_layer(view: ConfigView) -> bool:
     return any(entry is not None and isinstance(entry[1], list | tuple) for entry in found)
 
 
-def _overlay(view: ConfigView, index: int) -> ConfigView:
-    """Apply ``per_layer_config`` (Transformers v5) to one layer."""
+def per_layer_table(view: ConfigView, count: int) -> Mapping[str, object] | None:
+    """Return ``per_layer_config`` (Transformers v5), or None where it is absent or left from another model.
+
+    A table that names layers beyond the model's, or stands beside lists of the same geometry, is stale.
+    """
     table = view.values.get("per_layer_config")
     if not isinstance(table, Mapping):
-        return view
+        return None
+    listed = any(isinstance(view.values.get(name), list) for name in ("head_dim", "num_key_value_heads"))
+    beyond = any(str(key).isdigit() and len(str(key)) < 9 and int(str(key)) >= count for key in table)
+    return None if listed or beyond else table
+
+
+def _overlay(view: ConfigView, index: int, count: int) -> ConfigView:
+    """Apply ``per_layer_config`` to one layer."""
+    table = per_layer_table(view, count) or {}
     for key in (str(index), f"{index:02d}", f"{index:03d}"):
         entry = table.get(key)
         if isinstance(entry, Mapping):
@@ -207,7 +218,7 @@ def _overlay(view: ConfigView, index: int) -> ConfigView:
     return view
 
 
-def _kind_specific(view: ConfigView, word: str, name: str) -> int | None:
+def _kind_specific(view: ConfigView, word: str, name: str, count: int) -> int | None:
     """Return a geometry field of one kind of layer (``swa_*``, ``global_*``), or None."""
     prefixed = {
         ("sliding", "heads"): ("swa_num_key_value_heads", "swa_num_kv_heads"),
@@ -219,7 +230,7 @@ def _kind_specific(view: ConfigView, word: str, name: str) -> int | None:
     }.get((word, name), ())
     if word == "full" and name == "heads" and _lost_global_heads(view):
         raise view.missing("num_global_key_value_heads", "gives the KV heads of full layers")
-    if "per_layer_config" in view.values:
+    if per_layer_table(view, count) is not None:
         return None  # re-saved by Transformers v5: the geometry of each kind was moved there
     if isinstance(view.values.get("num_key_value_heads" if name == "heads" else "head_dim"), list):
         return None  # one entry a layer says it already
@@ -243,14 +254,14 @@ def attention_geometry(
     view: ConfigView, row: ModelTypeRow, index: int, count: int, word: str
 ) -> tuple[int, int, int]:
     """Return (KV heads, K width, V width) of a layer of one kind; no widths where it has no heads."""
-    heads = _kind_specific(view, word, "heads")
+    heads = _kind_specific(view, word, "heads", count)
     if heads is None:
         heads = kv_heads(view, row, index, count) * (row.sliding_heads_multiple if word == "sliding" else 1)
     if heads == 0:
         return 0, 0, 0
-    key_width = _kind_specific(view, word, "head_dim") or head_width(view, row, index, count)
+    key_width = _kind_specific(view, word, "head_dim", count) or head_width(view, row, index, count)
     stated = view.optional_count("v_head_dim", low=0)  # 0 beside plain attention: DeepSeek-OCR
-    value_width = _kind_specific(view, word, "v_head_dim") or stated or key_width
+    value_width = _kind_specific(view, word, "v_head_dim", count) or stated or key_width
     return heads, key_width, value_width
 
 
@@ -258,7 +269,7 @@ def attention_cache(
     base: ConfigView, row: ModelTypeRow, index: int, count: int, word: str, window: int | None
 ) -> tuple[LayerCache, ...]:
     """Return the cache of one attention layer; nothing where the layer has no KV heads."""
-    view = _overlay(base, index)
+    view = _overlay(base, index, count)
     heads, key_width, value_width = attention_geometry(view, row, index, count, word)
     if heads == 0:
         return (LayerCache(index, LayerKind.NONE, Mechanism.NONE),)
