@@ -67,7 +67,7 @@ def test_units_stand_in_the_cells(text, units, unit):
 
 def test_formulas_are_code(text):
     assert "| `L × 2 × H_kv × D × T × B × b` |" in text("size", MODELS[0])
-    assert " = 4,831,838,208` |" in text("explain", MODELS[0])
+    assert " = 4,831,838,208 B` |" in text("explain", MODELS[0])
 
 
 def test_json_goes_before_it(capsys):

@@ -14,13 +14,15 @@ NoteLevel = Literal["info", "warning"]
 class Note(NamedTuple):
     """Something the user should know beside the numbers.
 
-    ``values`` fill the placeholders of the translated message; ``message`` is the English text.
+    ``values`` fill the placeholders of the translated message; ``message`` is the English text. ``sizes`` are
+    the bytes that both show, for a reader who asked for other units.
     """
 
     code: str
     level: NoteLevel
     message: str
     values: tuple[tuple[str, str], ...] = ()
+    sizes: tuple[int, ...] = ()
 
     def to_dict(self) -> dict[str, str]:
         """Return the JSON object of the contract."""

@@ -171,7 +171,8 @@ def _entry(design: Design, axes: Axes, words: Words) -> str:
 def percent(share: Fraction) -> str:
     """Return a share in percent, three significant figures.
 
-    >>> percent(Fraction(1, 16)), percent(Fraction(5, 2))
-    ('6.25 %', '250 %')
+    >>> percent(Fraction(1, 16)), percent(Fraction(1, 4)), percent(Fraction(5, 2))
+    ('6.25 %', '25.0 %', '250 %')
     """
-    return f"{float(share * 100):.3g} %" if share < 10 else f"{float(share * 100):,.0f} %"
+    value = float(share * 100)
+    return f"{f'{value:#.3g}'.rstrip('.')} %" if value < 999.5 else f"{value:,.0f} %"

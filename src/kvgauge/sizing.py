@@ -110,8 +110,8 @@ class SizeResult:
         """The codes of the notes that say what had to be assumed."""
         asked = self.request.dtypes
         answered = {"dtype_assumed"} if asked.k and asked.v else set[str]()
-        codes = dict.fromkeys(note.code for note in self.notes)
-        return tuple(code for code in codes if code in _ASSUMING - answered)
+        codes = {note.code for note in self.notes} - answered
+        return tuple(code for code in _ASSUMING if code in codes)
 
     @cached_property
     def allocations(self) -> list[dict[str, object]]:
@@ -190,8 +190,8 @@ class SizeResult:
         return size_html(self)
 
 
-#: Notes that say an answer rests on more than shapes and rules.
-_ASSUMING = frozenset({"inferred", "dtype_assumed", "engine_version_newer", "layer_order_unknown"})
+#: Notes that say an answer rests on more than shapes and rules, the weightiest first.
+_ASSUMING = ("inferred", "layer_order_unknown", "engine_version_newer", "dtype_assumed")
 
 
 def _allocation(

@@ -40,7 +40,7 @@ def run_size(settings: Settings, values: dict[str, Any]) -> int:
         from kvgauge.render.size import draw_size  # noqa: PLC0415 - JSON draws nothing
 
         write(draw_size(result, view))
-    write_notes(result.notes, settings.texts)
+    write_notes(result.notes, settings.texts, units=view.units)
     return 0
 
 
@@ -72,7 +72,7 @@ def run_explain(settings: Settings, values: dict[str, Any]) -> int:
         from kvgauge.render.explain import draw_explanation  # noqa: PLC0415
 
         write(draw_explanation(explanation, view))
-    write_notes(explanation.result.notes, settings.texts)
+    write_notes(explanation.result.notes, settings.texts, units=view.units)
     return 0
 
 
@@ -94,14 +94,16 @@ def run_compare(settings: Settings, values: dict[str, Any]) -> int:
         from kvgauge.render.compare import draw_comparison  # noqa: PLC0415
 
         write(draw_comparison(comparison, view))
-    _write_row_notes(comparison, settings)
+    _write_row_notes(comparison, settings, view)
     return 1 if comparison.errors else 0
 
 
-def _write_row_notes(comparison: Comparison, settings: Settings) -> None:
+def _write_row_notes(comparison: Comparison, settings: Settings, view: View) -> None:
     """Errors and notes of rows to stderr, each with its model's name."""
+    texts = settings.texts
     for row in comparison.rows:
+        name = texts("source_stdin") if row.name == "-" else row.name
         if row.error is not None:
-            write_error(row.error, settings, about=row.name)
+            write_error(row.error, settings, about=name)
         elif row.result is not None:
-            write_notes(row.result.notes, settings.texts, about=row.name)
+            write_notes(row.result.notes, texts, units=view.units, about=name)

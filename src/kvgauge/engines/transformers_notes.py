@@ -39,12 +39,14 @@ def storage_notes(
         notes.append(_no_object(storage, held_back))
     if alive:
         text = f"sliding layers keep the whole prompt alive until the next token: {format_bytes(alive)} more"
-        notes.append(Note("prompt_alive", "info", text, (("size", format_bytes(alive)),)))
+        notes.append(Note("prompt_alive", "info", text, (("size", format_bytes(alive)),), (alive,)))
     if transient:
         text = (
             f"every step expands the latents of one layer to K and V of all heads: {format_bytes(transient)}"
         )
-        notes.append(Note("latents_expanded", "info", text, (("size", format_bytes(transient)),)))
+        notes.append(
+            Note("latents_expanded", "info", text, (("size", format_bytes(transient)),), (transient,))
+        )
     return tuple(notes), details
 
 
@@ -71,9 +73,8 @@ def _outside(storage: Storage) -> tuple[int, Notes]:
     size = _total(storage, [GroupDemand(g, state_streams(g, storage)) for g in groups])
     where = OUTSIDE[groups[0].mechanism]
     text = f"the recurrent state, {format_bytes(size)}, is kept {where}; it is not counted here"
-    return size, (
-        Note("state_outside_cache", "warning", text, (("size", format_bytes(size)), ("where", where))),
-    )
+    values = (("size", format_bytes(size)), ("where", where))
+    return size, (Note("state_outside_cache", "warning", text, values, (size,)),)
 
 
 def _no_object(storage: Storage, held_back: int) -> Note:
@@ -82,7 +83,8 @@ def _no_object(storage: Storage, held_back: int) -> Note:
         f"a plain forward of {name} returns no cache object, so the cache is 0 bytes; "
         f"generate() makes one that holds {format_bytes(held_back)}"
     )
-    return Note("no_cache_object", "warning", text, (("model_type", name), ("size", format_bytes(held_back))))
+    values = (("model_type", name), ("size", format_bytes(held_back)))
+    return Note("no_cache_object", "warning", text, values, (held_back,))
 
 
 def _prompt_alive(storage: Storage, demands: Iterable[GroupDemand]) -> int:

@@ -55,7 +55,7 @@ def _indented(part: RenderableType) -> Padding:
 def _symbols(step: Step, view: View) -> list[RenderableType]:
     """Each symbol with its value, what it means, and the config field it was read from."""
     rows = [
-        (clean(name), _value(name, value), symbol_meaning(name, step, view))
+        (clean(name), symbol_value(name, value), symbol_meaning(name, step, view))
         for name, value in step.symbols.items()
         if name not in step.told
     ]
@@ -74,7 +74,7 @@ def _symbols(step: Step, view: View) -> list[RenderableType]:
     return [grid]
 
 
-def _value(name: str, value: float) -> str:
+def symbol_value(name: str, value: float) -> str:
     """Bytes of a group or a sequence have a unit; other symbols are numbers of what they mean."""
     return f"{number_text(value)} B" if name.startswith(("G_", "M")) else number_text(value)
 

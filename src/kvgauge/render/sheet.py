@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from kvgauge.arithmetic import number_text
 from kvgauge.render.clean import clean
 from kvgauge.render.compare import base_line, comparison_columns, row_cells
-from kvgauge.render.explain import symbol_meaning
+from kvgauge.render.explain import symbol_meaning, symbol_value
 from kvgauge.render.inventory import models_table
 from kvgauge.render.size_facts import facts, group_rows, headline, load_rows
 
@@ -80,32 +80,39 @@ def comparison_sheet(comparison: Comparison, view: View) -> Sheet:
 
 
 def explanation_sheet(explanation: Explanation, view: View) -> Sheet:
-    """Return the answer of ``explain``: every number, then what its symbols are."""
-    numbers = [
-        (
-            f"{number}. {clean(step.title)}",
-            view.size(step.value_bytes),
-            clean(step.formula),
-            step.with_numbers if len(step.symbols) > 1 else "",
-            clean(step.source),
-        )
-        for number, step in enumerate(explanation.steps, 1)
-    ]
-    symbols = [row for n, step in enumerate(explanation.steps, 1) for row in _symbols(n, step, view)]
+    """Return the answer of ``explain``: why, every number, and what the symbols are."""
+    steps = explanation.in_units(view.units).steps
+    shown = [step for step in steps if step.id != "why" and not step.is_repeat]
+    numbers = [_number(place, step, view) for place, step in enumerate(shown, 1)]
+    symbols = [row for place, step in enumerate(shown, 1) for row in _symbols(place, step, view)]
+    why = [clean(step.text) for step in steps if step.id == "why"]
     first = _table(_NUMBER_KEYS, numbers, view, code=("column_formula", "column_numbers"))
     second = _table(_SYMBOL_KEYS, symbols, view, code=("column_symbol",))
-    texts = [clean(step.text) for step in explanation.steps if step.id == "why"]
-    return Sheet(headline(explanation.result, view), (*texts, first, second))
+    return Sheet(headline(explanation.result, view), (*why, first, second))
 
 
-def _symbols(number: int, step: Step, view: View) -> list[tuple[str, ...]]:
-    """The symbols of a step with their values and meanings; sums of groups name no symbols of their own."""
-    if not step.id.startswith("group."):
-        return []
-    return [
-        (f"{number}", clean(name), number_text(value), symbol_meaning(name, step, view))
+def _number(place: int, step: Step, view: View) -> tuple[str, ...]:
+    is_alone = len(step.symbols) < 2
+    return (
+        f"{place}. {clean(step.title)}",
+        view.size(step.value_bytes),
+        clean(step.formula),
+        "" if is_alone else step.with_numbers,
+        "" if step.is_sum else clean(step.source),
+    )
+
+
+def _symbols(place: int, step: Step, view: View) -> list[tuple[str, ...]]:
+    """The symbols of a step that none before it has told, then how computed ones follow from others."""
+    rows: list[tuple[str, ...]] = [
+        (f"{place}", clean(name), symbol_value(name, value), symbol_meaning(name, step, view))
         for name, value in step.symbols.items()
+        if name not in step.told
     ]
+    for symbol, formula in step.definitions:
+        if symbol not in step.told:
+            rows.append((f"{place}", symbol, number_text(step.symbols[symbol]), f"= {formula}"))
+    return rows
 
 
 def names_sheet(names: Sequence[str], view: View) -> Sheet:

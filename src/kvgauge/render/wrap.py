@@ -14,8 +14,12 @@ _OPENING = frozenset("（《〈「『【〔［｛“‘([{")
 _CLOSING = frozenset("、。，．；：！？）》〉」』】〕］｝”’…,.;:!?)]}%％")
 #: A line of more characters a cell than this is one of combining marks alone: it is cut early.
 _MAX_MARKS = 4
-#: The place between a number and its unit: 4.50 GiB, −45 %, 32,768 tokens, 48 层.
-_BEFORE_UNIT = r"(?<=\d)( ?)(?=(?:[kKMGT]i?B|B|%|tokens?)(?![A-Za-z])|个|条|层|字节|倍|行|头)"
+_UNITS = "[kKMGT]i?B|B|%|tokens?|sequences?|layers?|heads?|GPUs?|ranks?|replicas?|bytes?|entries|names?|rows?"
+#: The place between a number and its unit, or a word and its number: 4.50 GiB, −45 %, 48 层, tp 4, GPU 3.
+_BEFORE_UNIT = (
+    rf"(?<=\d)( ?)(?=(?:{_UNITS})(?![A-Za-z])|个|条|层|字节|倍|行|头|张|份|项|级|种|次|列|位|合)"
+    r"|(?<=(?<![A-Za-z])[tpd]p)( )(?=\d)|(?<=(?<![A-Za-z])dcp)( )(?=\d)|(?<=GPU)( )(?=\d)"
+)
 
 
 def wrap(text: str, width: int) -> list[str]:
