@@ -68,6 +68,7 @@ SYMBOL_FIELDS: Mapping[str, tuple[str, ...]] = {
     "H_d_idx": ("indexer_kv_heads",),
     "K": _KERNELS,
     "C": ("conv_dim", "hidden_size", "lru_width", "embedding_length"),
+    "H_S": ("num_heads", "num_attention_heads", "mamba_n_heads", "mamba_num_heads", "n_heads"),
     "S": ("lru_width", "hidden_size"),
     "b_S": ("mamba_ssm_dtype", "mamba_ssm_cache_dtype"),
     "H_lv": ("linear_num_value_heads",),
@@ -114,7 +115,7 @@ _GGUF_FORMS: Mapping[Mechanism, Mapping[str, str]] = {
 
 #: Forms of symbols that no field states; the first that comes to the symbol's value is used.
 DERIVED_FORMS: Mapping[str, tuple[str, ...]] = {
-    "D": ("d_model / H_q",),
+    "D": ("d_model / H_q", "d_qk + d_rope"),
     "D_k": ("d_qk + d_rope", "d_model / H_q"),
     "D_v": ("d_model / H_q",),
     "d_nope": ("d_rec - d_rope",),
@@ -122,7 +123,7 @@ DERIVED_FORMS: Mapping[str, tuple[str, ...]] = {
     "d_ring": ("2 × d_idx", "4 × d_idx", "2 × (d_nope + d_rope)", "4 × (d_nope + d_rope)"),
 }
 
-#: Symbols whose field must hold the very number: others may name a field that the number follows from.
+#: Symbols whose field must hold the very number; others may name a list or a switch that it follows from.
 _EXACT = frozenset({"S", "C", "H_q", "H_S", "N_S", "d_rec"})
 
 
@@ -161,7 +162,8 @@ class ConfigFields:
         if not paths:  # nested geometry that the group does not list
             everywhere = (p for t in _tails(symbol) for p in self.values if p == t or p.endswith("." + t))
             paths = [p for p in everywhere if self.values[p] == value and value is not None]
-        return next(iter(equal if symbol in _EXACT else equal or paths), None)
+        loose = [p for p in paths if symbol == "L" or not isinstance(pool.get(p), int) or pool[p] is True]
+        return next(iter(equal if symbol in _EXACT else equal or loose), None)
 
     def exact_path(self, symbol: str, value: Number) -> str | None:
         """Return a path that states the symbol with this very number."""

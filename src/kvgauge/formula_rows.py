@@ -110,24 +110,51 @@ def row_count(stream: StreamDemand, scope: Scope) -> tuple[str, Symbols, tuple[D
         ahead: Symbols = {"n_max": stream.factor} if stream.factor != 1 else {}
         return "n_max × B" if ahead else "B", {**ahead, "B": workload.sequences}, ()
     times = f"{stream.factor} × " if stream.factor != 1 else ""
-    if workload.shared_prefix_tokens and counted.axis is Axis.DECODER:
-        own, shared = scope.held(counted)
-        symbols: Symbols = {"N": scope.total(counted), "B": workload.sequences, "n": own, "n_shared": shared}
-        return f"{times}N", symbols, (Definition("N", "B × n - (B - 1) × n_shared"),)
-    name = AXIS_SYMBOLS[counted.axis]
-    values: Symbols = {name: workload.tokens_on(counted.axis), "B": workload.sequences}
-    text = name
-    if counted.to_tokens is not None:
-        window, values["W"] = _window(counted.to_tokens, scope.group.window_tokens)
-        text = f"min({text}, {window})"
+    text, values = _one_sequence(counted, scope)
+    symbols: Symbols = {**values, "B": workload.sequences}
+    if not workload.shared_prefix_tokens or counted.axis is not Axis.DECODER:
+        return f"{times}{text} × B", symbols, ()
+    own, shared = scope.held(counted)
+    symbols |= {"N": scope.total(counted), "n": own, "n_shared": shared}
+    symbols["T_pre"] = workload.shared_prefix_tokens
+    window = values.get("W") is not None
+    start = f"max(0, T_pre - (T - {_tokens(counted, scope)[0]}))" if window else "T_pre"
+    definitions = (
+        Definition("N", "B × n - (B - 1) × n_shared"),
+        Definition("n", text),
+        Definition("n_shared", _stepped(start, counted, scope)),
+    )
+    return f"{times}N", symbols, definitions
+
+
+def _one_sequence(counted: Counted, scope: Scope) -> tuple[str, Symbols]:
+    """Return the rows of one sequence that are held here."""
+    text, values = _tokens(counted, scope)
     if counted.step_tokens != 1:
-        text, values["m"] = f"{counted.rounding.value}({text} / m)", counted.step_tokens
+        values["m"] = counted.step_tokens
     if scope.is_dealt(counted):
-        text = f"ceil(({text} - i) / N_dcp)" if scope.share.place else f"ceil({text} / N_dcp)"
         values["N_dcp"] = scope.share.ranks
         if scope.share.place:
             values["i"] = scope.share.place
-    return f"{times}{text} × B", values, ()
+    return _stepped(text, counted, scope), values
+
+
+def _tokens(counted: Counted, scope: Scope) -> tuple[str, Symbols]:
+    """Return the tokens of one sequence that have rows."""
+    name = AXIS_SYMBOLS[counted.axis]
+    values: Symbols = {name: scope.workload.tokens_on(counted.axis)}
+    if counted.to_tokens is None:
+        return name, values
+    window, values["W"] = _window(counted.to_tokens, scope.group.window_tokens)
+    return f"min({name}, {window})", values
+
+
+def _stepped(tokens: str, counted: Counted, scope: Scope) -> str:
+    """Return the rows that tokens make, and of those the ones of a context rank."""
+    text = f"{counted.rounding.value}({tokens} / m)" if counted.step_tokens != 1 else tokens
+    if scope.is_dealt(counted):
+        text = f"ceil(({text} - i) / N_dcp)" if scope.share.place else f"ceil({text} / N_dcp)"
+    return text
 
 
 def _window(kept: int, window: int | None) -> tuple[str, int]:

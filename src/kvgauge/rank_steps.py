@@ -112,6 +112,11 @@ def _with_whole(formula: GroupFormula, whole: GroupFormula, facts: Facts) -> Gro
         elif evaluate(text, values) == symbols[name]:
             definitions[name] = Definition(name, text)
             symbols |= values
+    for definition in whole.definitions:
+        names = (definition.symbol, *symbol_names(definition.formula))
+        if all(symbols.get(n, whole.symbols[n]) == whole.symbols[n] for n in names):
+            definitions.setdefault(definition.symbol, definition)
+            symbols |= {n: whole.symbols[n] for n in names}
     texts = [formula.formula, *(d.formula for d in definitions.values()), "L_all"]
     used = {name for text in texts for name in symbol_names(text)}
     kept = {name: value for name, value in symbols.items() if name in used}

@@ -19,6 +19,7 @@ from kvgauge.texts import Words
 OPTIONS = {
     "T": "--context", "B": "--sequences", "B_all": "--sequences", "T_enc": "--encoder-tokens",
     "T_img": "--image-tokens", "N_tp": "--tp", "N_dp": "--dp", "N_dcp": "--dcp",
+    "T_pre": "--shared-prefix",
 }  # fmt: skip
 
 

@@ -10,8 +10,10 @@ from kvgauge.render.clean import clean
 from kvgauge.render.kinds import group_labels
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from kvgauge.cache import CacheAnswer, Stretch
-    from kvgauge.engines.base import GroupDemand
+    from kvgauge.engines.base import GroupDemand, StreamDemand
     from kvgauge.render.view import View
     from kvgauge.sizing import Request, SizeResult
 
@@ -186,15 +188,29 @@ def load_rows(result: SizeResult, view: View) -> Pairs:
 def _dtypes(result: SizeResult, view: View) -> Pairs:
     from kvgauge.dtypes import display_dtype  # noqa: PLC0415
 
-    texts, request = view.texts, result.request
-    dtypes, auto = result.cache.demand.dtypes, result.model.architecture.model_dtype
-    k, v = display_dtype(dtypes.k or auto), display_dtype(dtypes.v or auto)
-    kv = k if k == v else texts("kv_value", k=k, v=v)
-    rows = [] if result.cache.family == "recurrent" else [("kv", _defaulted("k_dtype", kv, request, view))]
-    states = {s.dtype for g in result.cache.demand.groups for s in g.streams if s.role is Role.RECURRENT}
+    streams = [s for g in result.cache.demand.groups for s in g.streams]
+    rows = [] if result.cache.family == "recurrent" else [("kv", _key_value(streams, result, view))]
+    states = {s.dtype for s in streams if s.role is Role.RECURRENT}
     if states:
         rows.append(("state", ", ".join(display_dtype(name) for name in sorted(states))))
     return rows
+
+
+def _key_value(streams: Sequence[StreamDemand], result: SizeResult, view: View) -> str:
+    """How K and V, or the rows in their place, are stored; an engine may pack them in its own way."""
+    from kvgauge.dtypes import display_dtype  # noqa: PLC0415
+    from kvgauge.formulas import GROUP_ELEMENTS, packed_bits  # noqa: PLC0415
+
+    texts, dtypes, auto = view.texts, result.cache.demand.dtypes, result.model.architecture.model_dtype
+    k, v = display_dtype(dtypes.k or auto), display_dtype(dtypes.v or auto)
+    kv = k if k == v else texts("kv_value", k=k, v=v)
+    bits = next((b for s in streams if (b := packed_bits(s))), None)
+    if bits is not None:
+        return texts("kv_packed", bits=bits, group=GROUP_ELEMENTS, dtype=kv)
+    rows = {s.dtype for s in streams if s.role in (Role.KEY, Role.VALUE, Role.LATENT, Role.RECORD)}
+    if len(rows) == 1 and not rows & {dtypes.k or auto, dtypes.v or auto}:
+        return display_dtype(rows.pop())
+    return _defaulted("k_dtype", kv, result.request, view)
 
 
 def _origin(result: SizeResult, view: View) -> Pairs:
