@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from gguf_files import write
+from kvgauge._version import __version__
 from support import ROOT, config_of
 
 DOCUMENTS = ["README.md", "README.zh-CN.md"]
@@ -39,6 +40,9 @@ def folder(tmp_path: Path) -> Path:
     config = json.dumps(config_of("Qwen/Qwen3-8B"))
     (model / "config.json").write_text(config, encoding="utf-8")
     (tmp_path / "path/to/config.json").write_text(config, encoding="utf-8")
+    requests = ({"model": "Qwen/Qwen3-8B"}, {"model": "path/to/config.json", "context": "4k", "tp": 2})
+    lines = "".join(f"{json.dumps(request)}\n" for request in requests)
+    (tmp_path / "path/to/requests.ndjson").write_text(lines, encoding="utf-8")
     write(tmp_path / "path/to/model.gguf")
     return tmp_path
 
@@ -46,6 +50,10 @@ def folder(tmp_path: Path) -> Path:
 def run(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
     """Run a documented command with this interpreter's kvgauge."""
     data = None
+    command = re.sub(r"^uvx --from \S+ |^eval \"\$\(|\)\"$| \| source$", "", command)
+    command, _, file = command.partition(" < ")
+    if file:
+        data = (folder / file).read_text(encoding="utf-8")
     if command.startswith("cat "):
         source, _, command = command.partition(" | ")
         data = (folder / shlex.split(source)[1]).read_text(encoding="utf-8")
@@ -78,8 +86,21 @@ def test_documented_output_is_real(document, folder):
         assert text.rstrip() in run(line, folder).stdout, line
 
 
-def test_documented_python_is_real():
-    (code,) = (text for language, text in blocks("README.md") if language == "python")
+def test_both_documents_run_the_same_commands():
+    english, chinese = ([c.replace(" --lang zh", "") for c in commands(name)] for name in DOCUMENTS)
+    assert english == chinese
+    assert len(english) > 20
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_documents_name_the_wheel_of_this_version(document):
+    text = (ROOT / document).read_text(encoding="utf-8")
+    assert set(re.findall(r"kvgauge-([\w.]+)-py3", text)) == {__version__}
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_documented_python_is_real(document):
+    (code,) = (text for language, text in blocks(document) if language == "python")
     scope: dict[str, object] = {}
     for line in code.splitlines():
         expression, _, comment = line.partition("  #")
