@@ -57,6 +57,22 @@ def forms(text: str) -> set[str]:
     return {plain(form.replace("TEXT", part)) for part in parts for form in COMPOSED}
 
 
+def refusals() -> set[str]:
+    """Return why data rows are refused: reasons and hints."""
+    found = set()
+    for name in ("gguf_architectures", "model_types"):
+        text = (SOURCE / f"data/{name}.json").read_text(encoding="utf-8")
+        found |= {part for said in re.findall(r'"refused": "([^"]+)"', text) for part in said.split("; ")}
+    return found
+
+
+def test_every_refusal_has_a_chinese_text():
+    assert len(refusals()) > 4
+    assert not refusals() - SKELETONS, (
+        "add rows to src/kvgauge/render/messages/errors_zh/readers.py or gguf.py"
+    )
+
+
 def test_every_message_has_a_chinese_text():
     missing = [
         f"{place}: {text!r}"
@@ -72,9 +88,7 @@ def test_every_message_has_a_chinese_text():
 
 def test_every_row_translates_something():
     said = {text for text, _ in literals(everything=True)}
-    rows = json.loads((SOURCE / "data/gguf_architectures.json").read_text(encoding="utf-8")).values()
-    said |= {part for row in rows for part in row.get("refused", "").split("; ")}
-    formed = {form for text in said for form in forms(text)} | JOINED
+    formed = {form for text in said | refusals() for form in forms(text)} | JOINED
     ours = {plain(english) for table in TABLES if table is not foreign.TABLE for english in table}
     unsaid = sorted(ours - formed)
     assert not unsaid, f"nothing says these texts of errors_zh any more; remove or reword them: {unsaid}"

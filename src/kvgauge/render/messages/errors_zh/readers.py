@@ -129,6 +129,18 @@ TABLE: Mapping[str, str] = {
     "each pass keeps a cache of its own; size one pass with --override {0}=1": (
         "每一遍各有自己的缓存；可用 --override {0}=1 计算其中一遍"
     ),
+    "model type {0} is not supported: the rules of {what} are not known": (
+        "不支持模型类型 {0}：{what}的规则未知"
+    ),
+    "the theory of its cache is welcome, see CONTRIBUTING.md": "欢迎补充其缓存的规则，见 CONTRIBUTING.md",
+    "its compressed convolutional attention": "它的压缩卷积注意力",
+    "its hashed attention": "它的哈希注意力",
+    "its layer order and convolution": "它的层顺序与卷积",
+    "its layers": "它的各层",
+    "its looped layers": "它那些反复运行的层",
+    "its matrix memory": "它的矩阵记忆",
+    "its memory": "它的记忆",
+    "its patches": "它的分块",
     "{0} is not a decoder, and its model type is not known": "{0} 不是解码器，模型类型也未知",
     "kvgauge sizes the cache of generating models": "kvgauge 计算的是生成模型的缓存",
     "compressed caches that layers share (kv_source_layer_ids) are of a design that is not known": (

@@ -118,7 +118,10 @@ TABLE: Mapping[str, str] = {
     "it redirects to something that is no web address": "它重定向到的不是网址",
     "it redirects to {0} without encryption": "它重定向到 {0}，且不加密",
     "{0} redirects elsewhere, which only the hub itself may": "{0} 重定向到别处，而只有模型库自己可以这样做",
-    "this is no config": "这不是配置",
+    "{0} of {1} is larger than {2} MiB": "{1} 上的 {0} 大于 {2} MiB",
+    "a config.json is a few KiB; name another model or revision": (
+        "config.json 只有几 KiB；请换一个模型或版本"
+    ),
     "{0} ends after {1} of {2} bytes": "{0} 只收到 {2} 字节中的 {1} 字节",
     "{0} is no plain web address": "{0} 不是普通的网址",
     "HF_ENDPOINT is no plain web address": "HF_ENDPOINT 不是普通的网址",
