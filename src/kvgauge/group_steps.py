@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from kvgauge.dtypes import display_dtype
-from kvgauge.engines.base import GroupDemand
+from kvgauge.engines.base import GroupDemand, StreamDemand
 from kvgauge.formulas import GROUP_ELEMENTS, GroupFormula, group_formula, packed_bits
 from kvgauge.layers import Axis, LayerKind, Mechanism, Role
 from kvgauge.origins import origin_of
@@ -49,9 +49,11 @@ def symbol_texts(
     defined = {d.symbol for d in formula.definitions}
     for name, value in formula.symbols.items():
         meaning = words.symbol(name, demand.group.mechanism.value) or name
-        stream = formula.rows.get(name)
+        stream = formula.rows.get(name) or _packed_row(name, demand)
         if stream is not None:
-            role, dtype = words.phrase(stream.role.value, "roles"), display_dtype(stream.dtype)
+            is_pair = name == "R" and stream.role is Role.KEY
+            role = words.phrase("pair" if is_pair else stream.role.value, "roles")
+            dtype = display_dtype(stream.dtype)
             meaning = words.phrase("row_of", meaning=meaning, role=role, dtype=dtype)
         elif name not in defined:
             origin = origin_of(name, value, demand, facts)
@@ -61,6 +63,12 @@ def symbol_texts(
                 meaning = words.phrase(origin.phrase, meaning=meaning, dtype=origin.dtype)
         meanings[name] = meaning
     return paths, meanings
+
+
+def _packed_row(name: str, demand: GroupDemand) -> StreamDemand | None:
+    """Return the stream behind the bytes of a row or vector that carries its scales."""
+    roles = {"R_k": {Role.KEY}, "R_v": {Role.VALUE}, "R": _ROW_ROLES}.get(name, set())
+    return next((s for s in demand.streams if s.role in roles), None)
 
 
 def group_title(demand: GroupDemand, facts: Facts, num_layers: int | None = None) -> str:
