@@ -110,7 +110,6 @@ def test_refusals(server, name, said, hint):
         ("repo/files", "drip", "in time"),
         ("FilePath=config", "cut", "ends after 1 of"),
         ("FilePath=config", "wrong-length", "ends after 2 of"),
-        ("FilePath=config", "huge", "larger than 16 MiB"),
         ("FilePath=config", "500", "server fails"),
         ("FilePath=config", "redirect=file:///x", "no web address"),
     ],
@@ -121,6 +120,12 @@ def test_network_failures(server, path, fault, said):
         load_raw("ms:org/plain")
     assert caught.value.exit_code == 5
     assert caught.value.hint
+
+
+def test_a_file_that_is_no_config_is_damage_not_network(server):
+    server.faults["FilePath=config"] = "huge"
+    with pytest.raises(DamagedFileError, match="larger than 16 MiB"):
+        load_raw("ms:org/plain")
 
 
 @pytest.mark.parametrize(
