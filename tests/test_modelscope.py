@@ -9,6 +9,7 @@ import pytest
 import kvgauge
 from hub_server import COMMIT, TOKEN, File, HubServer
 from kvgauge.errors import (
+    DamagedFileError,
     GatedModelError,
     InvalidRequestError,
     ModelNotFoundError,
