@@ -161,6 +161,15 @@ def test_a_wrong_command_line_is_one_line_of_json(capsys, argv):
     assert code in (2, 4)
 
 
+def test_the_variable_is_for_size_alone(capsys, monkeypatch):
+    Path("requests.ndjson").write_text(json.dumps({"model": NAME}), encoding="utf-8")
+    monkeypatch.setenv("KVGAUGE_NDJSON", "requests.ndjson")
+    assert execute(["doctor"]) == 0
+    assert capsys.readouterr().out.startswith("version ")
+    assert execute(["size"]) == 0
+    assert json.loads(capsys.readouterr().out)["schema"] == "kvgauge.size/1"
+
+
 def test_standard_input_is_answered_line_by_line():
     command = [sys.executable, "-m", "kvgauge", "size", "--ndjson", "-"]
     with subprocess.Popen(

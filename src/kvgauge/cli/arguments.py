@@ -92,7 +92,9 @@ def wants_json(argv: Sequence[str], environ: Mapping[str, str] = os.environ) -> 
 
 def wants_lines(argv: Sequence[str], environ: Mapping[str, str] = os.environ) -> bool:
     """Whether requests come as NDJSON: then an error is one line of JSON."""
-    return bool(environ.get("KVGAUGE_NDJSON")) or any(word.partition("=")[0] == "--ndjson" for word in argv)
+    verb = next((word.text for word in positionals(argv)), "size")
+    is_set = bool(environ.get("KVGAUGE_NDJSON")) and (verb == "size" or verb not in VERBS)
+    return is_set or any(word.partition("=")[0] == "--ndjson" for word in argv)
 
 
 def chosen_lang(argv: Sequence[str], environ: Mapping[str, str] = os.environ) -> Lang:

@@ -152,9 +152,13 @@ def _arguments(given: Sequence[str], last: str) -> Iterable[str]:
 
 
 def _models() -> Iterable[str]:
-    from kvgauge.sources.catalogue import model_names  # noqa: PLC0415
+    """Return every name, as ``sources.catalogue.model_names`` does, from the list alone."""
+    import json  # noqa: PLC0415
 
-    return model_names()
+    from kvgauge.data import read_data  # noqa: PLC0415
+
+    names = json.loads(read_data("names.json"))
+    return sorted((*names["models"], *names["aliases"]), key=str.lower)
 
 
 def _fitting(words: Iterable[str], last: str) -> list[str]:
