@@ -35,10 +35,8 @@ _NOTHING = "-"
 
 def draw_comparison(comparison: Comparison, view: View) -> str:
     """Return the load, the figures of each model, what they mean, and where the ratios come from."""
-    loads = {_load(row, view) for row in comparison.rows if row.result is not None}
-    heading: list[RenderableType] = []
-    if len(loads) == 1:
-        heading = [plain(view.texts("compare_load", load=loads.pop()), "bold"), ""]
+    load = load_line(comparison, view)
+    heading: list[RenderableType] = [plain(load, "bold"), ""] if load else []
     rows = [row_cells(row, view) for row in comparison.rows]
     names = [name for name in comparison_columns(comparison, view) if not (heading and name == "context")]
     base = base_line(comparison, view)
@@ -46,6 +44,12 @@ def draw_comparison(comparison: Comparison, view: View) -> str:
     if base:
         figures += ["", plain(base)]
     return view.draw(*heading, *figures, *_legend(comparison, names, view), *_splits(comparison, view))
+
+
+def load_line(comparison: Comparison, view: View) -> str:
+    """Return the load that all models are sized for; nothing where their contexts differ."""
+    loads = {_load(row, view) for row in comparison.rows if row.result is not None}
+    return view.texts("compare_load", load=loads.pop()) if len(loads) == 1 else ""
 
 
 def comparison_columns(comparison: Comparison, view: View) -> list[str]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from kvgauge.arithmetic import number_text
 from kvgauge.render.clean import clean
-from kvgauge.render.compare import base_line, comparison_columns, row_cells
+from kvgauge.render.compare import base_line, comparison_columns, load_line, row_cells
 from kvgauge.render.explain import symbol_meaning, symbol_value
 from kvgauge.render.inventory import models_table
 from kvgauge.render.size_facts import facts, group_rows, headline, load_rows
@@ -70,13 +70,14 @@ def size_sheet(result: SizeResult, view: View) -> Sheet:
 
 def comparison_sheet(comparison: Comparison, view: View) -> Sheet:
     """Return the answer of ``compare``: one row a model."""
-    names = comparison_columns(comparison, view)
+    load = load_line(comparison, view)
+    names = [name for name in comparison_columns(comparison, view) if not (load and name == "context")]
     cells = [row_cells(row, view) for row in comparison.rows]
     right = frozenset(n for n, name in enumerate(names) if name not in ("model", "family"))
     rows = tuple(tuple(row.get(name, "") for name in names) for row in cells)
     table = TableOf(tuple(view.texts(f"column_{name}") for name in names), rows, right)
     base = base_line(comparison, view)
-    return Sheet("", (table, base) if base else (table,))
+    return Sheet(load, (table, base) if base else (table,))
 
 
 def explanation_sheet(explanation: Explanation, view: View) -> Sheet:
