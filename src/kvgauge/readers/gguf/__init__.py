@@ -139,7 +139,8 @@ def _window_note(meta: Metadata, row: ArchitectureRow) -> tuple[Note, ...]:
     if limit is not None and window >= limit:
         return ()
     text = f"the file states a window of {window:,} tokens, which llama.cpp does not use for {row.name}"
-    return (Note("gguf_window_unused", "info", text, (("window", f"{window:,}"), ("architecture", row.name))),)
+    values = (("window", f"{window:,}"), ("architecture", row.name))
+    return (Note("gguf_window_unused", "info", text, values),)
 
 
 def _latent_note(meta: Metadata, row: ArchitectureRow) -> tuple[Note, ...]:
