@@ -16,7 +16,16 @@ import json
 import re
 from pathlib import Path
 
-TARGET = Path(__file__).parents[1] / "src/kvgauge/data/class_defaults.jsonl"
+DATA = Path(__file__).parents[1] / "src/kvgauge/data"
+TARGET = DATA / "class_defaults.jsonl"
+WEIGHTS_TARGET = DATA / "weight_defaults.jsonl"
+
+#: Fields that no tensor's shape follows from.
+NOT_WEIGHTS = re.compile(
+    r"(token_id|dropout|initializer|_eps$|epsilon|^rope_|_std$|_loss|pad_idx|freeze|layerdrop|pdrop|temperature|capping|"
+    r"use_cache|^output_(attentions|hidden|router)|^return_|chunk_size_feed|z_loss|aux_|jitter|^mask_|mask_time|_prob$)",
+    re.IGNORECASE,
+)
 
 SHAPE_FIELD = re.compile(
     r"(^|_)(layers?|heads?|n_embd|n_head|n_layer|d_model|d_kv|hidden_size|head_dim|window|rank|kernel|conv|ssm|mamba|"
@@ -50,6 +59,20 @@ def declared_defaults(config_class: type) -> dict[str, object]:
     return defaults
 
 
+def declared_weight_defaults(config_class: type) -> dict[str, object]:
+    """Return the scalar defaults that tensor shapes may follow from."""
+    defaults: dict[str, object] = {}
+    for field in dataclasses.fields(config_class):  # type: ignore[arg-type]
+        value = field.default
+        if isinstance(value, str) and not field.name.endswith(
+            ("_type", "_act", "_activation", "activation_function")
+        ):
+            continue
+        if isinstance(value, bool | int | float | str) and not NOT_WEIGHTS.search(field.name):
+            defaults[field.name] = value
+    return defaults
+
+
 def text_type(config_class: type) -> str | None:
     """Return the model type of the class's text part, where it has one."""
     subs = getattr(config_class, "sub_configs", {}) or {}
@@ -67,12 +90,14 @@ def main() -> None:
     from transformers.models.auto.configuration_auto import CONFIG_MAPPING  # noqa: PLC0415
 
     rows: dict[str, dict[str, object]] = {}
+    weights: dict[str, dict[str, object]] = {}
 
     def add(config_class: type) -> None:
         model_type = getattr(config_class, "model_type", "")
         if not model_type or model_type in rows or not dataclasses.is_dataclass(config_class):
             return
         row = declared_defaults(config_class)
+        weights[model_type] = declared_weight_defaults(config_class)
         text = text_type(config_class)
         if text:
             row["_text"] = text
@@ -86,6 +111,10 @@ def main() -> None:
             add(CONFIG_MAPPING[key])
         except Exception as error:
             print(f"skipped {key}: {error}")
+    kept = [
+        json.dumps({name: weights[name]}, separators=(",", ":")) for name in sorted(weights) if weights[name]
+    ]
+    WEIGHTS_TARGET.write_text("\n".join(kept) + "\n", encoding="utf-8")
     lines = [json.dumps({name: rows[name]}, separators=(",", ":")) for name in sorted(rows) if rows[name]]
     TARGET.write_text("\n".join(lines) + "\n", encoding="utf-8")
     print(

@@ -36,8 +36,8 @@ _DROPPED = re.compile(
     r"|auto_map|transformers_version|transformers\.js_config|torchscript|tf_legacy_loss|use_bfloat16|onnx_safe|pruned_heads"
     r"|\w*(resume|vit|tower)_path|\w*_url|\w*_version_date"
     # training
-    r"|\w*initializer_\w+|init_\w+|emb_init_\w+|\w*_init_scale|\w*dropout\w*|\w*_pdrop|\w*layerdrop|drop_path_rate|\w*loss\w*"
-    r"|\w*aux_loss\w*|router_\w*coef|gradient_\w+|use_grad_checkpoint|\w*_checkpoint|time_step_\w+|\w*_jitter\w*"
+    r"|\w*initializer_\w+|init_(?!pos_emb)\w+|emb_init_\w+|\w*_init_scale|\w*dropout\w*|\w*_pdrop|\w*layerdrop|drop_path_rate|\w*loss\w*"
+    r"|\w*aux_loss\w*|router_\w*coef|gradient_\w+|use_grad_checkpoint|\w*_checkpoint|time_step_(?!rank)\w+|\w*_jitter\w*"
     r"|freeze_\w+|tune_\w+|\w*_lr|mm_tunable_parts|seq_aux|rescale_prenorm_residual"
     # run time
     r"|use_cache|use_flash_attn|flash_\w+|attn_impl\w*|fused?_\w+|fusedLN|bf16|fp16|fp32|masked_softmax_fusion"
