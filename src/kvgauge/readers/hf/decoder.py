@@ -26,7 +26,7 @@ def read_layers(view: ConfigView, row: ModelTypeRow) -> tuple[Layers, Layers, in
         raise InvalidFieldError(f"{pattern.source} describes no layers", field=pattern.source)
     builder = LayerBuilder(view, row, pattern, count)
     layers: list[LayerCache] = []
-    owners = _owners(view, pattern.words)
+    owners = layer_owners(view, pattern.words)
     for index, word in enumerate(pattern.words):
         owner = owners[index]
         if owner is None:
@@ -155,7 +155,7 @@ class LayerBuilder:
         return ["full"] * modules
 
 
-def _owners(view: ConfigView, words: Sequence[str]) -> list[int | None]:
+def layer_owners(view: ConfigView, words: Sequence[str]) -> list[int | None]:
     """Return, for each layer, the layer whose cache it reads, or None where it keeps its own."""
     count = len(words)
     owners: list[int | None] = [None] * count

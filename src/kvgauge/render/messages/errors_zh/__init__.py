@@ -15,12 +15,22 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
-from kvgauge.render.messages.errors_zh import engines, files, foreign, gguf, readers, request, sources
+from kvgauge.render.messages.errors_zh import (
+    engines,
+    files,
+    foreign,
+    gguf,
+    readers,
+    request,
+    sources,
+    weights,
+)
 
 TABLES: tuple[Mapping[str, str], ...] = (
     request.TABLE,
     engines.TABLE,
     readers.TABLE,
+    weights.TABLE,
     gguf.TABLE,
     sources.TABLE,
     files.TABLE,

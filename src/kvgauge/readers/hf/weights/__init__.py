@@ -1,0 +1,151 @@
+"""Read the tensors that a config alone implies: a few families, exact, or nothing for an unknown type."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from kvgauge.readers.hf.config import ConfigView, ReadLog
+from kvgauge.readers.hf.mixers.latent import is_latent
+from kvgauge.readers.hf.nesting import language_view
+from kvgauge.readers.hf.patterns import read_pattern
+from kvgauge.readers.hf.rows import ModelTypeRow, model_type_row
+from kvgauge.readers.hf.weights.decoder import DecoderLayers
+from kvgauge.readers.hf.weights.defaults import weight_defaults
+from kvgauge.readers.hf.weights.stacks import Stack, stack_families, tower_layers
+from kvgauge.readers.hf.weights.symbols import Symbols
+from kvgauge.readers.hf.weights.tables import StackRow, WeightRow, weight_row
+from kvgauge.readers.values import MAX_LAYERS, as_count, is_int
+from kvgauge.weights import ModelWeights, Part, TensorFamily, WeightShard
+
+
+def read_weights(config: Mapping[str, object]) -> ModelWeights | None:
+    """Return the tensor families of a config, or None where the tensors of its model type are not known.
+
+    Raises:
+        UnknownArchitectureError, MissingFieldError, InvalidFieldError: the config can't be understood.
+    """
+    view, model_type = language_view(config, ReadLog())
+    top_type = config.get("model_type") if view.path else model_type
+    row = weight_row(top_type) if isinstance(top_type, str) else None
+    if row is not None and not view.path and row.text_type:
+        model_type = row.text_type
+    text_row = row if row is None or model_type == row.model_type else weight_row(model_type)
+    if row is None or (text_row is None and row.text):
+        return None
+    families: list[TensorFamily] = []
+    mtp: list[TensorFamily] = []
+    if text_row is not None and row.text:
+        decoder, mtp = _text_families(view, text_row, _tied(config, row, text_row, view))
+        families += _prefixed(decoder, row.prefix)
+        mtp = _prefixed(mtp, row.prefix)
+        if not _accounts_for(view, model_type_row(model_type), families):
+            return None
+    top = ConfigView(config, view.log)
+    for stack in (*row.stacks, *(text_row.stacks if text_row is not None and text_row is not row else ())):
+        families += _stack_families(stack, top, view)
+    return ModelWeights(tuple(families), tuple(mtp))
+
+
+MAX_MTP_LAYERS = 100
+_SIZES = frozenset(
+    {
+        "vocab_size", "hidden_size", "intermediate_size", "moe_intermediate_size", "num_experts",
+        "num_local_experts", "n_routed_experts", "moe_num_experts", "ffn_dim", "num_hidden_layers",
+    }
+)  # fmt: skip
+_EXPERT_COUNTS = ("num_experts", "n_routed_experts", "num_local_experts", "moe_num_experts")
+
+
+def _accounts_for(view: ConfigView, row: ModelTypeRow, families: list[TensorFamily]) -> bool:
+    """Whether the tensors explain what the config speaks of; a file under a plainer type's name does not."""
+    parts = {family.part for family in families}
+    counts = [view.values.get(name) for name in _EXPERT_COUNTS]
+    if Part.EXPERTS not in parts and any(is_int(count) and count > 1 for count in counts):
+        return False
+    words = "+".join(set(read_pattern(view, row).words)).split("+")
+    if "conv" in words and Part.CONVOLUTION not in parts:
+        return False
+    if "state" in words and not parts & {Part.LINEAR_ATTENTION, Part.MAMBA}:
+        return False
+    return not is_latent(view) or any(".kv_b_proj" in family.name for family in families)
+
+
+def _tied(config: Mapping[str, object], row: WeightRow, text_row: WeightRow, view: ConfigView) -> bool:
+    """Whether the head is the embedding: what the file states, else what the model's code says."""
+    stated = (config.get("tie_word_embeddings"), view.values.get("tie_word_embeddings"))
+    code = (row.tied, text_row.tied, _tied_default(row), _tied_default(text_row))
+    return next((said for said in (*stated, *code) if isinstance(said, bool)), True)
+
+
+def _tied_default(row: WeightRow) -> object:
+    return weight_defaults(row.model_type).get("tie_word_embeddings")
+
+
+def _text_families(
+    view: ConfigView, row: WeightRow, tied: bool
+) -> tuple[list[TensorFamily], list[TensorFamily]]:
+    """Return the families of the decoder and those of its multi-token-prediction module."""
+    defaults = _usable(weight_defaults(row.model_type), view)
+    cache_row = model_type_row(row.model_type)
+    layers = DecoderLayers.of(view, cache_row, row.let, defaults)
+    let = {"count": layers.count, **row.let, "tied": int(tied)}
+    stack = Stack(view, row.blocks, let, defaults, row.rename)
+    decoder = [_with_tie(family, tied) for family in stack_families(stack, layers)]
+    return decoder, _mtp_families(replace(stack, blocks=row.mtp), row, layers)
+
+
+def _usable(defaults: Mapping[str, object], view: ConfigView) -> Mapping[str, object]:
+    """Return the class defaults without the main sizes, unless the class itself saved the file."""
+    if view.path or view.mentions("transformers_version"):
+        return defaults
+    return {name: value for name, value in defaults.items() if name not in _SIZES}
+
+
+def _mtp_families(stack: Stack, row: WeightRow, layers: DecoderLayers) -> list[TensorFamily]:
+    modules = stack.view.optional_count("num_nextn_predict_layers", low=0, high=MAX_MTP_LAYERS)
+    modules = row.mtp_default if modules is None else modules
+    if not row.mtp or not modules:
+        return []
+    facts = layers.predicting()
+    start = 0 if row.mtp_prefix else layers.count
+    families: list[TensorFamily] = []
+    for family in stack_families(stack, [(0, facts)] * modules):
+        name = family.name.replace("model.layers.", row.mtp_prefix or "model.layers.")
+        indices = tuple(start + index for index in family.layers)
+        families.append(replace(family, name=name, part=Part.MTP, layers=indices))
+    return families
+
+
+def _with_tie(family: TensorFamily, tied: bool) -> TensorFamily:
+    if (
+        tied
+        and family.part is Part.LM_HEAD
+        and family.shard is WeightShard.VOCABULARY
+        and len(family.shape) == 2
+    ):
+        return replace(family, tied_to="embedding")
+    return family
+
+
+def _prefixed(families: list[TensorFamily], prefix: str) -> list[TensorFamily]:
+    """Put a composite's prefix before the names of its language model."""
+    return [replace(family, name=prefix + family.name) for family in families] if prefix else families
+
+
+def _stack_families(row: StackRow, top: ConfigView, text: ConfigView) -> tuple[TensorFamily, ...]:
+    section = top.section(row.section) if row.section else top
+    if section is None and (row.optional or top.mentions(row.section)):
+        return ()
+    if section is None and not top.mentions("transformers_version"):
+        raise top.missing(row.section, "describes a part of the model")  # lost, not left to the class
+    view = section or ConfigView({}, top.log, row.section + ".")
+    let = {"text_hidden": _hidden(text), **row.let}
+    stack = Stack(view, row.blocks, let, weight_defaults(row.default_type), row.rename)
+    symbols = Symbols(view, let, {}, stack.defaults)
+    count = as_count(symbols.evaluate(row.repeat), row.repeat, low=0, high=MAX_LAYERS) if row.repeat else 0
+    return stack_families(stack, tower_layers(count))
+
+
+def _hidden(text: ConfigView) -> int:
+    return text.optional_count("hidden_size") or 0

@@ -1,0 +1,110 @@
+"""Blocks of the tensor tables, layer by layer, into tensor families."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from kvgauge.errors import InvalidFieldError
+from kvgauge.readers.hf.config import ConfigView
+from kvgauge.readers.hf.weights.symbols import LayerFacts, Symbols
+from kvgauge.readers.hf.weights.tables import Block, TensorLine, block
+from kvgauge.weights import TensorFamily, WeightShard
+
+_SLICE = "[expert]"
+_LARGEST_DIM = 1 << 40
+_LARGEST_EXPERTS = 1 << 20
+
+
+@dataclass(frozen=True)
+class Stack:
+    """What the tensors of one stack follow from.
+
+    Args:
+        defaults: class defaults for fields that the section omits.
+        rename: (from, to) applied to each name in turn.
+    """
+
+    view: ConfigView
+    blocks: tuple[str, ...]
+    let: Mapping[str, object]
+    defaults: Mapping[str, object]
+    rename: tuple[tuple[str, str], ...] = ()
+
+    def symbols(self, layer: LayerFacts, own: Mapping[str, object]) -> Symbols:
+        """Return the symbols of one layer inside one block; the row's ``let`` goes before the block's."""
+        return Symbols(self.view, {**own, **self.let}, layer, self.defaults)
+
+
+def stack_families(stack: Stack, layers: Iterable[tuple[object, LayerFacts]]) -> tuple[TensorFamily, ...]:
+    """Return the families of a stack.
+
+    Args:
+        stack: blocks and symbols.
+        layers: one entry a layer: what tells it from others (equal keys are alike), and its facts.
+    """
+    gathered: dict[TensorFamily, list[int]] = {}
+    alike: dict[object, tuple[TensorFamily, ...]] = {}
+    blocks = [block(name) for name in stack.blocks]
+    families = list(_families(stack, blocks, {}, layered=False))
+    for index, (key, facts) in enumerate(layers):
+        if key not in alike:
+            alike[key] = tuple(_families(stack, blocks, facts, layered=True))
+        for family in alike[key]:
+            gathered.setdefault(family, []).append(index)
+    families += [replace(family, layers=tuple(indices)) for family, indices in gathered.items()]
+    return tuple(families)
+
+
+def _families(
+    stack: Stack, blocks: Iterable[Block], facts: LayerFacts, *, layered: bool
+) -> Iterable[TensorFamily]:
+    for own in blocks:
+        lines = [line for line in own.tensors if ("{layer}" in _renamed(line.name, stack)) is layered]
+        if not lines:
+            continue
+        symbols = stack.symbols(facts, own.let)
+        if own.when and not symbols.evaluate(own.when):
+            continue
+        for line in lines:
+            family = _family(line, symbols, stack)
+            if family is not None:
+                yield family
+
+
+def _renamed(name: str, stack: Stack) -> str:
+    for old, new in stack.rename:
+        name = name.replace(old, new)
+    return name
+
+
+def _family(line: TensorLine, symbols: Symbols, stack: Stack) -> TensorFamily | None:
+    if line.when and not symbols.evaluate(line.when):
+        return None
+    shape = tuple(_count(symbols, dim, _LARGEST_DIM) for dim in line.dims)
+    if 0 in shape:
+        return None
+    stacked = line.name.endswith(_SLICE)
+    routed = stacked or "{expert}" in line.name
+    experts = _count(symbols, "experts", _LARGEST_EXPERTS) if routed else 0
+    if routed and not experts:
+        return None
+    active = min(experts, _count(symbols, "active_experts", _LARGEST_EXPERTS)) if experts else 0
+    units = _count(symbols, "kv_heads", _LARGEST_DIM) if line.shard is WeightShard.KV_HEADS else 0
+    name = _renamed(line.name.removesuffix(_SLICE), stack)
+    return TensorFamily(name, shape, line.part, line.shard, (), experts, active, stacked, units)
+
+
+def _count(symbols: Symbols, text: str, high: int) -> int:
+    value = symbols.evaluate(text)
+    if isinstance(value, str) or value != int(value) or not 0 <= value <= high:
+        raise InvalidFieldError(f"{text} is {value!s:.40}, which is no size of a tensor", field=text)
+    return int(value)
+
+
+def tower_layers(count: int) -> Iterable[tuple[object, LayerFacts]]:
+    """Yield the layers of a tower, all alike but for what lists say by index."""
+    facts: dict[str, int | Callable[[], int]]
+    for index in range(count):
+        facts = {"layer": index, "count": count}
+        yield 0, facts

@@ -1,0 +1,94 @@
+"""What a name in the tensor tables stands for: the layer at hand, an entry of ``let``, a config field."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from math import isfinite
+
+from kvgauge.errors import InvalidFieldError
+from kvgauge.readers.hf.config import ConfigView, short
+from kvgauge.readers.hf.weights.expressions import Value, evaluate
+from kvgauge.readers.values import MAX_WIDTH
+
+LayerFacts = Mapping[str, Value | Callable[[], Value]]
+
+
+class Symbols:
+    """Looks names up, in this order: facts of the layer, ``let``, the config, class defaults."""
+
+    def __init__(
+        self, view: ConfigView, let: Mapping[str, object], layer: LayerFacts, defaults: Mapping[str, object]
+    ) -> None:
+        self.view = view
+        self.let = let
+        self.layer = layer
+        self.defaults = defaults
+        self.pending: list[str] = []
+        self.known: dict[str, Value] = {}
+
+    def value(self, name: str) -> Value:
+        """Return the value of a symbol.
+
+        Raises:
+            MissingFieldError: neither the config nor a default has it. InvalidFieldError: it is no number.
+        """
+        if name in self.known and name not in self.pending:
+            return self.known[name]
+        if name in self.layer:
+            fact = self.layer[name]
+            found = fact() if callable(fact) else fact
+        elif name in self.let and name not in self.pending:
+            found = self._let(name)
+        else:
+            return self._field(name)
+        self.known[name] = found
+        return found
+
+    def evaluate(self, text: str) -> Value:
+        """Return the value of an expression."""
+        return evaluate(text, self.value)
+
+    def _let(self, name: str) -> Value:
+        text = self.let[name]
+        if not isinstance(text, str):
+            return text  # type: ignore[return-value]
+        self.pending.append(name)
+        try:
+            return evaluate(text, self.value)
+        finally:
+            self.pending.pop()
+
+    def _field(self, name: str) -> Value:
+        if name.startswith("num__"):
+            return self._length(name.removeprefix("num__"))
+        view: ConfigView | None = self.view
+        *path, leaf = name.split("__")
+        for step in path:
+            view = view.section(step) if view is not None else None
+        if view is None:
+            raise self.view.missing(name.replace("__", "."), "gives the shape of a tensor")
+        found = view.find(leaf)
+        value = found[1] if found is not None else None
+        if value is None and not path and not view.mentions(leaf):
+            value = self.defaults.get(leaf)
+        if value is None:
+            raise view.missing(leaf, "gives the shape of a tensor")
+        return self._scalar(value, view.path + leaf)
+
+    def _length(self, name: str) -> int:
+        entries = self.view.items(name)
+        if entries is None:
+            raise self.view.missing(name, "gives the number of tensors")
+        return len(entries)
+
+    def _scalar(self, value: object, where: str) -> Value:
+        if isinstance(value, list | tuple):
+            index = self.layer.get("layer", 0)
+            if not isinstance(index, int) or index >= len(value):
+                raise InvalidFieldError(f"{where} has no entry for layer {index}", field=where)
+            value = value[index]
+        if isinstance(value, bool | str):
+            return int(value) if isinstance(value, bool) else value
+        if isinstance(value, int | float) and isfinite(value) and 0 <= value <= MAX_WIDTH:
+            return value
+        raise InvalidFieldError(f"{where} must be a number, not {short(value)}", field=where)

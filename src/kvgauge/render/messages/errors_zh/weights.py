@@ -1,0 +1,26 @@
+"""What keeps the tensors of a config from being counted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+TABLE: Mapping[str, str] = {
+    # absent fields
+    "describes a part of the model": "它描述模型的一个部分",
+    "gives the number of tensors": "它给出张量的个数",
+    "gives the shape of a tensor": "它给出一个张量的形状",
+    "gives the shape of the query projection": "它给出查询投影的形状",
+    "gives the width of the MLP": "它给出 MLP 的宽度",
+    # values
+    "an MLP replaced by a linear map is not known": "用线性映射代替 MLP 的设计未知",
+    "ffn_mult must be a positive number": "ffn_mult 须为正数",
+    "{0} has no entry for layer {1}": "{0} 中没有第 {1} 层的项",
+    "{0} is {1}, which is no size of a tensor": "{0} 为 {1}，不能作为张量的尺寸",
+    "{0} must be a number, not {1}": "{0} 须为数字，而不是 {1}",
+    # arithmetic
+    "the shape {0} can't be calculated: {why}": "无法计算形状 {0}：{why}",
+    "a value is not a number": "有一个值不是数字",
+    "a value is too large": "有一个值过大",
+    "it divides by zero": "除数为零",
+    "{0} is not a number": "{0} 不是数字",
+}
