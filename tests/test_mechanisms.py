@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 import kvgauge
@@ -241,3 +243,14 @@ def test_designs_without_rules_are_refused_as_such(model_type):
     with pytest.raises(kvgauge.KvgaugeError) as caught:
         kvgauge.size(config)
     assert caught.value.code == "unknown_architecture"
+
+
+def test_an_override_of_a_loaded_model_keeps_what_lay_beside_its_config(tmp_path):
+    (tmp_path / "config.json").write_text(json.dumps(config_of("Qwen/Qwen3-8B")), encoding="utf-8")
+    side = {"quantization": {"kv_cache_quant_algo": "FP8"}}
+    (tmp_path / "hf_quant_config.json").write_text(json.dumps(side), encoding="utf-8")
+    model = kvgauge.load(tmp_path, overrides={"num_hidden_layers": 12})
+    again = kvgauge.load(model, overrides={"num_key_value_heads": 4})
+    assert again.raw.source == model.raw.source == "file"
+    assert again.raw.overrides == {"num_hidden_layers": 12, "num_key_value_heads": 4}
+    assert kvgauge.size(again).cache.growth_bytes_per_token == 12 * 2 * 4 * 128

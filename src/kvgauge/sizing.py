@@ -15,7 +15,7 @@ from kvgauge.engines.base import RequestedDtypes, allocation_kind
 from kvgauge.errors import FeatureUnsupportedError, InvalidRequestError
 from kvgauge.readers import read_architecture
 from kvgauge.request_notes import context_notes, idle_option_notes, override_notes, parallel_notes
-from kvgauge.sources import RawModel, load_raw
+from kvgauge.sources import RawModel, apply_overrides, load_raw
 from kvgauge.units import json_number, parse_tokens
 from kvgauge.workload import Parallelism, Workload
 
@@ -71,8 +71,9 @@ def load(
     if isinstance(model, Model):
         if not overrides:
             return model
-        return load(dict(model.raw.config), overrides=overrides)
-    raw = load_raw(model, overrides, offline=offline, revision=revision, refresh=refresh)
+        raw = apply_overrides(model.raw, {**model.raw.overrides, **overrides})
+    else:
+        raw = load_raw(model, overrides, offline=offline, revision=revision, refresh=refresh)
     shapes = {tensor.name: tensor.shape for tensor in raw.tensors}
     return Model(raw, read_architecture(raw.config, raw.quantization, shapes))
 
