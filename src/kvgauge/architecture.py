@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, NamedTuple
 
-from kvgauge.layers import Axis, LayerCache, LayerKind, Mechanism, Stream
+from kvgauge.layers import LayerCache, LayerKind, Mechanism, Stream
 
 NoteLevel = Literal["info", "warning"]
 
@@ -87,11 +87,6 @@ class ModelArchitecture:
     def mtp_groups(self) -> tuple[LayerGroup, ...]:
         """The same for the multi-token-prediction module."""
         return group_layers(self.mtp_layers, prefix="mtp_")
-
-    @cached_property
-    def has_cross_axis(self) -> bool:
-        """Whether any stream follows the encoder or image axis."""
-        return any(s.counted.axis in (Axis.ENCODER, Axis.IMAGE) for g in self.groups for s in g.streams)
 
 
 def group_layers(layers: tuple[LayerCache, ...], prefix: str = "") -> tuple[LayerGroup, ...]:

@@ -151,11 +151,6 @@ class CacheAnswer:
         return sum((t.slope_at(self.workload.context_tokens) for t in self.terms), Fraction(0))
 
     @cached_property
-    def first_token_bytes_per_token(self) -> Fraction:
-        """The slope from the first token on, before any window is full."""
-        return sum((t.slope_at(0) for t in self.terms), Fraction(0))
-
-    @cached_property
     def stretches(self) -> tuple[Stretch, ...]:
         """The growth of one sequence from its first token on, neighbours of equal slope joined."""
         bends = {0} | {t for term in self.terms for t in (term.from_tokens, term.to_tokens) if t is not None}

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Protocol
 
 from kvgauge.architecture import LayerGroup, ModelArchitecture, Note
 from kvgauge.dtypes import row_bytes
 from kvgauge.errors import FeatureUnsupportedError
-from kvgauge.layers import Axis, Counted, LayerKind, Role, Shard, Stream
+from kvgauge.layers import Counted, LayerKind, Role, Shard, Stream
 from kvgauge.workload import Workload
 
 
@@ -106,11 +105,6 @@ class GroupDemand:
 
     group: LayerGroup
     streams: tuple[StreamDemand, ...]
-
-    @cached_property
-    def fixed_row_bytes(self) -> int:
-        """Bytes a layer keeps for one sequence whatever its length (state, convolution)."""
-        return sum(s.row_bytes for s in self.streams if s.counted.axis is Axis.SEQUENCE)
 
     def sequence_bytes(self, workload: Workload) -> int:
         """Bytes of one layer for one sequence."""

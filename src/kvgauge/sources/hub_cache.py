@@ -60,10 +60,6 @@ class HubCache:
         path = self.folder / "snapshots" / commit / file
         return path if path.is_file() else None
 
-    def is_known_missing(self, commit: str, file: str) -> bool:
-        """Whether the repository is known to have no such file."""
-        return (self.folder / ".no_exist" / commit / file).is_file()
-
     def has_blob(self, etag: str | None) -> bool:
         """Whether the content of an etag is there already."""
         return etag is not None and bool(_ETAG.fullmatch(etag)) and (self.folder / "blobs" / etag).is_file()

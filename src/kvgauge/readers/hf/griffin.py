@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from kvgauge.errors import InvalidFieldError
 from kvgauge.layers import Counted, LayerCache, LayerKind, Mechanism
-from kvgauge.readers.hf.config import MAX_HEADS, ConfigView
+from kvgauge.readers.hf.config import MAX_HEADS, MAX_LAYERS, ConfigView
 from kvgauge.readers.hf.mixers.state import state_cache
 from kvgauge.readers.hf.model_code import window_tokens
-from kvgauge.readers.hf.patterns import layer_count
 from kvgauge.readers.hf.rows import ModelTypeRow
 from kvgauge.readers.hf.words import word_of
 from kvgauge.readers.streams import key_value_streams
@@ -23,9 +22,7 @@ def read_layers(
     view: ConfigView, row: ModelTypeRow
 ) -> tuple[tuple[LayerCache, ...], tuple[LayerCache, ...], int]:
     """Return a state for recurrent blocks and a window for the others."""
-    count = layer_count(view)
-    if count is None:
-        raise view.missing("num_hidden_layers", "says how often the block types repeat")
+    count = view.count("num_hidden_layers", high=MAX_LAYERS, because="says how often the block types repeat")
     blocks = _blocks(view)
     window = window_tokens(view, row)
     layers: list[LayerCache] = []

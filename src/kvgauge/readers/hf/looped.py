@@ -10,7 +10,6 @@ from __future__ import annotations
 from kvgauge.layers import LayerCache
 from kvgauge.readers.hf.config import MAX_LAYERS, ConfigView
 from kvgauge.readers.hf.mixers.attention import attention_cache
-from kvgauge.readers.hf.patterns import layer_count
 from kvgauge.readers.hf.rows import ModelTypeRow
 
 _DEFAULT_H_CYCLES, _DEFAULT_L_CYCLES = 2, 3  # of the HrmTextConfig class
@@ -20,9 +19,7 @@ def read_layers(
     view: ConfigView, row: ModelTypeRow
 ) -> tuple[tuple[LayerCache, ...], tuple[LayerCache, ...], int]:
     """Return one full cache for every layer of every pass."""
-    stated = layer_count(view)
-    if stated is None:
-        raise view.missing("num_hidden_layers", "says how deep a stack is")
+    stated = view.count("num_hidden_layers", high=MAX_LAYERS, because="says how deep a stack is")
     rewritten = view.optional_count("num_layers_per_stack", high=MAX_LAYERS) is not None
     count = stated if rewritten else stated * _passes(view)
     layers = [cache for i in range(count) for cache in attention_cache(view, row, i, count, "full", None)]

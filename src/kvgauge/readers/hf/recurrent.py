@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from kvgauge.layers import LayerCache
-from kvgauge.readers.hf.config import ConfigView
+from kvgauge.readers.hf.config import MAX_LAYERS, ConfigView
 from kvgauge.readers.hf.mixers.state import state_cache
-from kvgauge.readers.hf.patterns import layer_count
 from kvgauge.readers.hf.rows import ModelTypeRow
 
 
@@ -13,7 +12,5 @@ def read_layers(
     view: ConfigView, row: ModelTypeRow
 ) -> tuple[tuple[LayerCache, ...], tuple[LayerCache, ...], int]:
     """Return one state a layer."""
-    count = layer_count(view)
-    if count is None:
-        raise view.missing("num_hidden_layers", "says how many layers keep a state")
+    count = view.count("num_hidden_layers", high=MAX_LAYERS, because="says how many layers keep a state")
     return tuple(state_cache(view, row, index) for index in range(count)), (), count

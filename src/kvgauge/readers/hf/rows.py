@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import cast
 
-from kvgauge.data import read_data
+from kvgauge.data import read_data, read_row
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,22 +82,9 @@ def _encoders() -> list[str]:
     return cast("list[str]", _table()["encoders"])
 
 
-@lru_cache(maxsize=1)
-def _defaults_text() -> str:
-    return "\n" + read_data("class_defaults.jsonl")
-
-
-@lru_cache(maxsize=256)
 def class_defaults(model_type: str) -> Mapping[str, object]:
     """Return what the Transformers class of a type declares for omitted fields; empty if unknown."""
-    if not model_type or '"' in model_type or "\n" in model_type:
-        return {}
-    start = _defaults_text().find(f'\n{{"{model_type}":')
-    if start < 0:
-        return {}
-    line = _defaults_text()[start + 1 :].split("\n", 1)[0]
-    row: dict[str, object] = json.loads(line)[model_type]
-    return row
+    return read_row("class_defaults.jsonl", model_type)
 
 
 @lru_cache(maxsize=256)
@@ -141,8 +128,3 @@ def model_type_of_class(class_name: str) -> str:
         if class_name.endswith(suffix):
             return _by_class_stem().get(_stem(class_name.removesuffix(suffix)), "")
     return ""
-
-
-def known_model_types() -> tuple[str, ...]:
-    """Return all model types with a row."""
-    return (*_rows(), *_encoders())

@@ -12,7 +12,6 @@ from kvgauge.readers.hf.config import MAX_LAYERS, ConfigView, as_count
 from kvgauge.readers.hf.mixers.attention import attention_cache
 from kvgauge.readers.hf.mixers.state import state_cache
 from kvgauge.readers.hf.model_code import window_tokens
-from kvgauge.readers.hf.patterns import layer_count
 from kvgauge.readers.hf.rows import ModelTypeRow
 
 
@@ -20,9 +19,7 @@ def read_layers(
     view: ConfigView, row: ModelTypeRow
 ) -> tuple[tuple[LayerCache, ...], tuple[LayerCache, ...], int]:
     """Return the caches of a SambaY decoder-hybrid-decoder."""
-    count = layer_count(view)
-    if count is None:
-        raise view.missing("num_hidden_layers", "says how deep the model is")
+    count = view.count("num_hidden_layers", high=MAX_LAYERS, because="says how deep the model is")
     if (view.optional_count("mb_per_layer", high=MAX_LAYERS) or 2) != 2:
         where = view.path + "mb_per_layer"
         raise InvalidFieldError(f"{where} must be 2: every other layer is Mamba in this design", field=where)

@@ -12,7 +12,6 @@ from kvgauge.errors import InvalidFieldError
 from kvgauge.layers import Counted, LayerCache, LayerKind, Mechanism
 from kvgauge.readers.hf.config import MAX_HEADS, MAX_LAYERS, ConfigView
 from kvgauge.readers.hf.mixers.state import state_cache
-from kvgauge.readers.hf.patterns import layer_count
 from kvgauge.readers.hf.rows import ModelTypeRow
 from kvgauge.readers.hf.words import word_of
 from kvgauge.readers.streams import key_value_streams
@@ -24,9 +23,7 @@ def read_layers(
     view: ConfigView, row: ModelTypeRow
 ) -> tuple[tuple[LayerCache, ...], tuple[LayerCache, ...], int]:
     """Return a state for every layer, and K and V beside it where the shared block is called."""
-    count = layer_count(view)
-    if count is None:
-        raise view.missing("num_hidden_layers", "says how many layers keep a state")
+    count = view.count("num_hidden_layers", high=MAX_LAYERS, because="says how many layers keep a state")
     hybrid = _hybrid_layers(view, count)
     layers: list[LayerCache] = []
     for index in range(count):
