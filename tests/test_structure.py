@@ -20,12 +20,20 @@ ALLOWED = {
     "dtypes": {"errors", "layers"},
     "architecture": {"layers"},
     "weights": {"architecture"},
+    "weight_formats": {"errors"},
+    "stored_weights": {"architecture", "weight_formats", "weights"},
     "workload": {"errors", "layers", "units"},
-    "readers": {"architecture", "data", "dtypes", "errors", "layers", "readers", "weights"},
+    "readers": {
+        "architecture", "data", "dtypes", "errors", "layers", "readers", "stored_weights", "weight_formats",
+        "weights",
+    },
     "sources": {"_version", "data", "errors", "sources"},
-    "engines": {"architecture", "dtypes", "engines", "errors", "layers", "units", "workload"},
+    "engines": {
+        "architecture", "dtypes", "engines", "errors", "layers", "stored_weights", "units", "weight_formats",
+        "weights", "workload",
+    },
     "cache": {"architecture", "dtypes", "engines", "errors", "layers", "workload"},
-}
+}  # fmt: skip
 THIRD_PARTY = {"cli": {"click", "rich"}, "render": {"rich"}}
 #: Modules that may use the hub's own library, for its settings; each imports it when a hub is asked for.
 HUB_MODULES = {"sources/hub.py", "sources/hub_cache.py"}
