@@ -59,7 +59,9 @@ class TensorFamily:
         num_experts: experts that have such a tensor, or a slice of it; 0 where it is not an expert's.
         num_active_experts: how many of them one token uses.
         stacked: the experts are slices of one tensor; ``shape`` is then that of a slice.
-        shard_units: KV heads that a ``kv_heads`` cut keeps whole.
+        shard_units: KV heads (or groups of a state) that a ``kv_heads`` cut keeps whole.
+        unit_rows: outputs that these heads make up, where the tensor holds other outputs too, which are cut
+            evenly; 0 where it holds none.
         tied_to: name of the tensor that this one shares its memory with; it then counts nothing.
     """
 
@@ -73,6 +75,7 @@ class TensorFamily:
     stacked: bool = False
     shard_units: int = 0
     tied_to: str = ""
+    unit_rows: int = 0
 
     @property
     def num_elements(self) -> int:

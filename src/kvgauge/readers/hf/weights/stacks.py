@@ -90,9 +90,12 @@ def _family(line: TensorLine, symbols: Symbols, stack: Stack) -> TensorFamily | 
     if routed and not experts:
         return None
     active = min(experts, _count(symbols, "active_experts", _LARGEST_EXPERTS)) if experts else 0
-    units = _count(symbols, "kv_heads", _LARGEST_DIM) if line.shard is WeightShard.KV_HEADS else 0
+    units = _count(symbols, line.units, _LARGEST_DIM) if line.shard is WeightShard.KV_HEADS else 0
+    unit_rows = _count(symbols, line.unit_rows, _LARGEST_DIM) if line.unit_rows else 0
     name = _renamed(line.name.removesuffix(_SLICE), stack)
-    return TensorFamily(name, shape, line.part, line.shard, (), experts, active, stacked, units)
+    return TensorFamily(
+        name, shape, line.part, line.shard, (), experts, active, stacked, units, line.tied_to, unit_rows
+    )
 
 
 def _count(symbols: Symbols, text: str, high: int) -> int:

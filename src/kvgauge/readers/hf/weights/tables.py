@@ -1,8 +1,9 @@
 """The tensor tables: which tensors a mechanism has, and which mechanisms a model type is made of.
 
 ``data/tensors.json`` has two parts. ``blocks``: name -> ``{"when", "let", "tensors"}``, where a tensor is
-``name | dimensions | part shard | condition``. ``model_types``: type -> ``{"blocks", "let", "rename"}``,
-or ``{"like": type}`` with differences. Names in expressions are symbols: ``let`` entries, what the layer
+``name | dimensions | part shard | condition | tied to``. The shard ``kv`` may go on with the outputs that its
+heads make up, and ``by`` what is counted instead of KV heads: ``attention kv k + v``. ``model_types``: type ->
+``{"blocks", "let", "rename"}``, or ``{"like": type}`` with differences. Names in expressions are symbols: ``let`` entries, what the layer
 says (``layer``, ``full``, ``moe`` ...), fields of the config. A dimension of zero means no such tensor.
 """
 
@@ -27,6 +28,9 @@ class TensorLine:
     part: Part
     shard: WeightShard
     when: str = ""
+    unit_rows: str = ""
+    units: str = "kv_heads"
+    tied_to: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,10 +121,11 @@ def _line(text: str) -> TensorLine:
     name, dims, kind = fields[:3]
     if name.startswith("L."):
         name = _LAYER + name[1:]
-    part, _, shard = kind.partition(" ")
-    when = fields[3] if len(fields) > 3 else ""
+    part, shard, rows = (*kind.split(" ", 2), "", "")[:3]
+    rows, _, units = rows.partition(" by ")
+    when, tied = (*fields[3:], "", "")[:2]
     shape = tuple(dim.strip() for dim in dims.split(";"))
-    return TensorLine(name, shape, Part(part), _SHARDS[shard.strip()], when)
+    return TensorLine(name, shape, Part(part), _SHARDS[shard], when, rows, units or "kv_heads", tied)
 
 
 @lru_cache(maxsize=128)
