@@ -19,7 +19,7 @@ if find_spec("kvgauge") is None:  # a checkout that is not installed
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "src"))
 
 if TYPE_CHECKING:
-    from kvgauge.sizing import SizeResult
+    from kvgauge.size_result import SizeResult
 
 #: Families under the article's names; the rest keep their own.
 #: The article knows four words; other families go by what their growing cache is made of.

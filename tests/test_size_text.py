@@ -90,7 +90,7 @@ def test_the_grade_says_why():
 
 @pytest.mark.parametrize("lang", ["en", "zh"])
 def test_every_reason_to_assume_has_words(lang):
-    from kvgauge.sizing import _ASSUMING
+    from kvgauge.size_result import _ASSUMING
 
     assert all(Texts(lang)(f"grade_why.{code}") for code in _ASSUMING)
 

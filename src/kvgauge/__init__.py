@@ -16,15 +16,17 @@ if TYPE_CHECKING:
     from kvgauge.comparison import compare
     from kvgauge.derivation import explain
     from kvgauge.errors import KvgaugeError
-    from kvgauge.sizing import Model, SizeResult, load, size
+    from kvgauge.models import Model, load
+    from kvgauge.size_result import SizeResult
+    from kvgauge.sizing import size
 
 _PUBLIC = {
     "KvgaugeError": "kvgauge.errors",
-    "Model": "kvgauge.sizing",
-    "SizeResult": "kvgauge.sizing",
+    "Model": "kvgauge.models",
+    "SizeResult": "kvgauge.size_result",
     "compare": "kvgauge.comparison",
     "explain": "kvgauge.derivation",
-    "load": "kvgauge.sizing",
+    "load": "kvgauge.models",
     "size": "kvgauge.sizing",
 }
 

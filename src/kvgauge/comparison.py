@@ -10,7 +10,9 @@ from typing import Any
 
 from kvgauge.design import Axes, Design, SequenceParts, sequence_parts
 from kvgauge.errors import InvalidRequestError, KvgaugeError
-from kvgauge.sizing import Model, ModelLike, SizeResult, size
+from kvgauge.models import Model, ModelLike
+from kvgauge.size_result import SizeResult
+from kvgauge.sizing import size
 from kvgauge.units import json_number
 
 

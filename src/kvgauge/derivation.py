@@ -17,13 +17,16 @@ from kvgauge.cache import CacheAnswer
 from kvgauge.formulas import Number, packed_bits
 from kvgauge.group_steps import group_step, group_title, with_meanings
 from kvgauge.layers import Axis, Mechanism, Role
+from kvgauge.models import ModelLike
 from kvgauge.plain_steps import PLAIN_SOURCE, plain_steps
 from kvgauge.rank_steps import rank_steps
 from kvgauge.reasons import less_reason, why_sentence
-from kvgauge.sizing import ModelLike, SizeResult, size
+from kvgauge.size_result import SizeResult
+from kvgauge.sizing import size
 from kvgauge.steps import Facts, Step, sum_symbols
 from kvgauge.texts import Words
 from kvgauge.units import Units
+from kvgauge.weight_steps import weight_steps
 
 
 @dataclass(frozen=True)
@@ -95,7 +98,9 @@ def explain(
         steps = [
             s if s.id.startswith("group.") or s.id == "why" else replace(s, is_repeat=True) for s in steps
         ]
-    return Explanation(result, lang, tuple(with_meanings(step, facts) for step in steps), units)
+    told = [with_meanings(step, facts) for step in steps]
+    *before, why = told
+    return Explanation(result, lang, (*before, *weight_steps(result.weights, words), why), units)
 
 
 def _sum_step(

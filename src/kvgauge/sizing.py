@@ -1,240 +1,24 @@
-"""``load`` and ``size``: the public calls behind the ``size`` command."""
+"""``size``: the public call behind the command."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from functools import cached_property
-from pathlib import Path
+from dataclasses import replace
 
 from kvgauge.architecture import ModelArchitecture, Note
 from kvgauge.cache import CacheAnswer
-from kvgauge.dtypes import canonical_dtype, display_dtype
+from kvgauge.dtypes import canonical_dtype
 from kvgauge.engines import load_engine, parse_engine
-from kvgauge.engines.base import RequestedDtypes, allocation_kind
+from kvgauge.engines.base import RequestedDtypes
 from kvgauge.errors import FeatureUnsupportedError, InvalidRequestError
-from kvgauge.readers import read_architecture
+from kvgauge.models import Model, ModelLike, load
 from kvgauge.request_notes import context_notes, idle_option_notes, override_notes, parallel_notes
-from kvgauge.sources import RawModel, apply_overrides, load_raw
-from kvgauge.units import json_number, parse_tokens
+from kvgauge.size_result import Request, SizeResult
+from kvgauge.units import parse_tokens
+from kvgauge.weighing import WeightAnswer, answer_weights
 from kvgauge.workload import Parallelism, Workload
 
 DEFAULT_CONTEXT_TOKENS = 32768
-
-
-@dataclass(frozen=True)
-class Model:
-    """A model that was found and read; pass it wherever a model is asked for."""
-
-    raw: RawModel
-    architecture: ModelArchitecture
-
-    def to_dict(self) -> dict[str, object]:
-        """Return the ``model`` object of the JSON contract."""
-        return {
-            "id": self.raw.id,
-            "revision": self.raw.revision,
-            "source": self.raw.source,
-            "model_type": self.architecture.model_type,
-            "architecture": self.architecture.architecture,
-            "num_layers": self.architecture.num_layers,
-            "context_limit_tokens": self.architecture.context_limit_tokens,
-            "overrides": dict(self.raw.overrides),
-        }
-
-
-ModelLike = str | Path | Mapping[str, object] | Model
-
-
-def load(
-    model: ModelLike,
-    *,
-    overrides: Mapping[str, object] | None = None,
-    revision: str | None = None,
-    refresh: bool = False,
-    offline: bool = False,
-) -> Model:
-    """Find and read a model: a name, a path, ``-``, or a parsed config.
-
-    Args:
-        revision: a branch, tag or commit on the hub; ``org/name@revision`` says the same.
-        refresh: ask the hub, whatever the catalogue and the local cache say.
-        offline: use the catalogue, local files and the local cache alone.
-
-    Raises:
-        KvgaugeError: not found, damaged or not understood.
-
-    >>> config = {"model_type": "llama", "num_hidden_layers": 2, "hidden_size": 64, "num_attention_heads": 4}
-    >>> load(config).architecture.num_layers
-    2
-    """
-    if isinstance(model, Model):
-        if not overrides:
-            return model
-        raw = apply_overrides(model.raw, {**model.raw.overrides, **overrides})
-    else:
-        raw = load_raw(model, overrides, offline=offline, revision=revision, refresh=refresh)
-    shapes = {tensor.name: tensor.shape for tensor in raw.tensors}
-    return Model(raw, read_architecture(raw.config, raw.quantization, shapes))
-
-
-@dataclass(frozen=True)
-class Request:
-    """A load as it was understood, defaults filled in and named."""
-
-    workload: Workload
-    parallelism: Parallelism
-    dtypes: RequestedDtypes
-    engine: str
-    engine_version: str | None
-    engine_args: str
-    defaulted: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class SizeResult:
-    """The answer of ``size``."""
-
-    model: Model
-    request: Request
-    cache: CacheAnswer
-    notes: tuple[Note, ...]
-    theory: CacheAnswer | None = None
-
-    @property
-    def grade(self) -> str:
-        """``exact``, or ``assumed`` where a note says that something had to be."""
-        return "assumed" if self.assumed_because else "exact"
-
-    @property
-    def assumed_because(self) -> tuple[str, ...]:
-        """The codes of the notes that say what had to be assumed."""
-        asked = self.request.dtypes
-        answered = {"dtype_assumed"} if asked.k and asked.v else set[str]()
-        codes = {note.code for note in self.notes} - answered
-        return tuple(code for code in _ASSUMING if code in codes)
-
-    @cached_property
-    def allocations(self) -> list[dict[str, object]]:
-        """What each rank holds, one entry a group of layers."""
-        result: list[dict[str, object]] = []
-        for rank, groups in enumerate(self.cache.rank_group_bytes):
-            for demand, size in zip(self.cache.demand.groups, groups, strict=True):
-                if size:
-                    because = f"{demand.group.num_layers} {demand.group.kind.value} layers"
-                    kind = allocation_kind(demand.group.kind)
-                    result.append(_allocation(demand.group.name, kind, rank, size, self.grade, because))
-        return result
-
-    def to_dict(self) -> dict[str, object]:
-        """Return the ``kvgauge.size/1`` object."""
-        return {
-            "schema": "kvgauge.size/1",
-            "model": self.model.to_dict(),
-            "request": _request_dict(self.request, self.cache.demand.dtypes, self.model.architecture),
-            "cache": self.cache_dict(),
-            "weights": None,
-            "engine": {
-                "name": self.request.engine,
-                "version": self.request.engine_version,
-                "allocations": self.allocations,
-                "details": self.cache.demand.details,
-            },
-            "notes": [note.to_dict() for note in self.notes],
-        }
-
-    def cache_dict(self) -> dict[str, object]:
-        """Return the ``cache`` object."""
-        from kvgauge.formulas import group_formula  # noqa: PLC0415 - only the full answer needs formulas
-
-        answer = self.cache
-        theory = self.theory or answer
-        return {
-            "family": answer.family,
-            "total_bytes": answer.total_bytes,
-            "bytes_per_sequence": answer.bytes_per_sequence,
-            "fixed_bytes_per_sequence": answer.fixed_bytes_per_sequence,
-            "growth_bytes_per_token": json_number(answer.growth_bytes_per_token),
-            "theory_total_bytes": theory.total_bytes,
-            "terms": [term.to_dict() for term in answer.terms],
-            "curve": [{"tokens": t, "bytes": b, "exact": True} for t, b in answer.curve],
-            "per_rank_bytes": list(answer.per_rank_bytes),
-            "layers": [
-                {
-                    "index": layer.index,
-                    "kind": layer.kind.value,
-                    "bytes": layer.total_bytes,
-                    "bytes_per_token": json_number(layer.bytes_per_token),
-                    "fixed_bytes": layer.fixed_bytes,
-                    "window_tokens": layer.window_tokens,
-                    "shares_cache_of": layer.shares_cache_of,
-                }
-                for layer in answer.layers
-            ],
-            "groups": [
-                {
-                    "kind": demand.group.kind.value,
-                    "name": demand.group.name,
-                    "mechanism": demand.group.mechanism.value,
-                    "num_layers": demand.group.num_layers,
-                    **group_formula(demand, answer.workload).to_dict(),
-                    "bytes": size,
-                }
-                for demand, size in zip(answer.demand.groups, answer.group_bytes, strict=True)
-            ],
-        }
-
-    def _repr_html_(self) -> str:
-        """Return what a notebook shows."""
-        from kvgauge.render.notebook import size_html  # noqa: PLC0415 - the core draws nothing
-
-        return size_html(self)
-
-
-#: Notes that say an answer rests on more than shapes and rules, the weightiest first.
-_ASSUMING = ("inferred", "layer_order_unknown", "engine_version_newer", "dtype_assumed")
-
-
-def _allocation(
-    name: str, kind: str, rank: int, size_bytes: int, grade: str, because: str
-) -> dict[str, object]:
-    return {
-        "name": name,
-        "kind": kind,
-        "rank": rank,
-        "place": f"gpu:{rank}",
-        "bytes": size_bytes,
-        "low_bytes": size_bytes,
-        "high_bytes": size_bytes,
-        "grade": grade,
-        "because": because,
-    }
-
-
-def _request_dict(
-    request: Request, dtypes: RequestedDtypes, architecture: ModelArchitecture
-) -> dict[str, object]:
-    load, spread = request.workload, request.parallelism
-    return {
-        "context_tokens": load.context_tokens,
-        "sequences": load.sequences,
-        "encoder_tokens": load.encoder_tokens,
-        "image_tokens": load.image_tokens,
-        "shared_prefix_tokens": load.shared_prefix_tokens,
-        "k_dtype": display_dtype(dtypes.k or architecture.model_dtype),
-        "v_dtype": display_dtype(dtypes.v or architecture.model_dtype),
-        "state_dtype": display_dtype(dtypes.state) if dtypes.state else "auto",
-        "index_dtype": display_dtype(dtypes.index) if dtypes.index else "auto",
-        "mtp": load.mtp,
-        "engine": request.engine,
-        "engine_version": request.engine_version,
-        "tensor_parallel": spread.tensor,
-        "pipeline_parallel": spread.pipeline,
-        "data_parallel": spread.data,
-        "expert_parallel": spread.expert,
-        "context_parallel": spread.context,
-        "defaulted": list(request.defaulted),
-    }
 
 
 def size(
@@ -258,12 +42,14 @@ def size(
     dcp: int = 1,
     engine: str | None = None,
     engine_args: str = "",
+    weights: str | None = None,
+    no_weights: bool = False,
     overrides: Mapping[str, object] | None = None,
     revision: str | None = None,
     refresh: bool = False,
     offline: bool = False,
 ) -> SizeResult:
-    """Return the cache and state of a model under a load.
+    """Return the cache, state and weights of a model under a load.
 
     Args:
         model: anything ``load`` accepts.
@@ -271,6 +57,8 @@ def size(
         kv_dtype: dtype of K and V; ``k_dtype`` and ``v_dtype`` go before it. None or "auto": what the
             checkpoint prescribes, else the model dtype.
         engine: ``name[@version]``; None is ``theory``.
+        weights: a quantisation that the weights are priced in instead of their own: int4, fp8, q4_k_m ...
+        no_weights: leave the weights out.
         revision, refresh, offline: where the model comes from, as in ``load``.
 
     Raises:
@@ -312,6 +100,10 @@ def size(
         )
         theory = CacheAnswer(architecture, workload, request.parallelism, plain)
     _ = answer.per_rank_bytes  # refuses an impossible split now, not when it is printed
+    weighed: WeightAnswer | None = None
+    weight_notes: tuple[Note, ...] = ()
+    if not no_weights:
+        weighed, weight_notes = answer_weights(loaded, request.parallelism, scheme=weights, mtp=bool(mtp))
     notes = (
         *architecture.notes,
         *override_notes(architecture, loaded.raw.overrides),
@@ -320,8 +112,9 @@ def size(
         *version_notes,
         *demand.notes,
         *parallel_notes(workload, request.parallelism, loaded.raw.config),
+        *weight_notes,
     )
-    return SizeResult(loaded, request, answer, notes, theory)
+    return SizeResult(loaded, request, answer, notes, theory, weighed)
 
 
 def _defaulted(**given: object) -> tuple[str, ...]:

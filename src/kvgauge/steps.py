@@ -12,7 +12,7 @@ from kvgauge.comparison import design_of
 from kvgauge.config_fields import ConfigFields
 from kvgauge.design import Design
 from kvgauge.formulas import Definition, Number
-from kvgauge.sizing import SizeResult
+from kvgauge.size_result import SizeResult
 from kvgauge.texts import Words
 
 #: Options that state a symbol.
@@ -21,6 +21,10 @@ OPTIONS = {
     "T_img": "--image-tokens", "N_tp": "--tp", "N_dp": "--dp", "N_dcp": "--dcp",
     "T_pre": "--shared-prefix",
 }  # fmt: skip
+
+
+#: Steps that add up others.
+_SUMS = frozenset({"per_sequence", "total", "fixed", "growth", "theory", "weights"})
 
 
 @dataclass(frozen=True)
@@ -55,9 +59,7 @@ class Step:
     @property
     def is_sum(self) -> bool:
         """Whether it adds up other steps, and cites nothing."""
-        return self.id in ("per_sequence", "total", "fixed", "growth", "theory") or self.id.startswith(
-            "per_rank"
-        )
+        return self.id in _SUMS or self.id.startswith("per_rank")
 
     @property
     def with_numbers(self) -> str:

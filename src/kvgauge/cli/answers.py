@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from kvgauge.cli.output import Settings, make_view, write, write_error, write_json, write_notes
 from kvgauge.cli.requests import reservation_notes, size_keywords
-from kvgauge.sizing import SizeResult, size
+from kvgauge.size_result import SizeResult
+from kvgauge.sizing import size
 
 if TYPE_CHECKING:
     from kvgauge.comparison import Comparison

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from kvgauge.render.messages import Texts
 
-SECTIONS = ("load", "dtypes", "parallel", "engine", "output")
+SECTIONS = ("load", "dtypes", "weights", "parallel", "engine", "output")
 
 ARGUMENTS = {
     "size": " MODEL",

@@ -60,6 +60,8 @@ LOAD = (
     OptionRow("v_dtype", ("--v-dtype", "--cache-type-v", "-ctv"), "dtypes", metavar="DTYPE"),
     OptionRow("state_dtype", ("--state-dtype", "--mamba-ssm-cache-dtype"), "dtypes", metavar="DTYPE"),
     OptionRow("index_dtype", ("--index-dtype",), "dtypes", metavar="DTYPE"),
+    OptionRow("weights", ("--weights",), "weights", metavar="SCHEME"),
+    OptionRow("no_weights", ("--no-weights",), "weights", "flag"),
     OptionRow("tp", ("--tp", "--tensor-parallel-size", "--tp-size", "-tp"), "parallel", "count", "N"),
     OptionRow("pp", ("--pp", "--pipeline-parallel-size", "--pp-size", "-pp"), "parallel", "count", "N"),
     OptionRow("dp", ("--dp", "--data-parallel-size", "--dp-size", "-dp"), "parallel", "count", "N"),
@@ -70,7 +72,6 @@ LOAD = (
     OptionRow("override", ("--override",), "engine", "list", "KEY=VALUE"),
     OptionRow("revision", ("--revision",), "engine", metavar="NAME"),
     OptionRow("refresh", ("--refresh",), "engine", "flag"),
-    OptionRow("no_weights", ("--no-weights",), "engine", "flag"),
 )
 
 WHY = OptionRow("why", ("--why",), "output", "flag")
@@ -86,7 +87,7 @@ OUTPUT = (
 )
 
 _LATER_VALUES = (
-    "--gpu", "--gpu-file", "--memory", "--kv-memory", "--utilization", "--reserve", "--weights", "--command",
+    "--gpu", "--gpu-file", "--memory", "--kv-memory", "--utilization", "--reserve", "--command",
     "--emit", "--price-file",
 )  # fmt: skip
 

@@ -13,7 +13,7 @@ from kvgauge.units import parse_tokens
 _PASSED_ON = (
     "sequences", "encoder_tokens", "image_tokens", "shared_prefix", "kv_dtype", "k_dtype", "v_dtype",
     "state_dtype", "index_dtype", "mtp", "tp", "pp", "dp", "ep", "dcp", "engine", "engine_args",
-    "revision",
+    "weights", "revision",
 )  # fmt: skip
 
 #: What may stand as a value of ``--override`` without quotes: bfloat16, Qwen3ForCausalLM, a/b.
@@ -29,7 +29,7 @@ def size_keywords(values: dict[str, Any]) -> dict[str, Any]:
     overrides = parse_overrides(values["override"])
     if overrides:
         keywords["overrides"] = overrides
-    keywords |= {name: True for name in ("refresh", "offline") if values[name]}
+    keywords |= {name: True for name in ("refresh", "offline", "no_weights") if values[name]}
     return keywords
 
 

@@ -23,11 +23,11 @@ Cells = dict[str, str]
 #: All columns in order; those of ``_OPTIONAL`` come in where the table has room for them, most useful first.
 _COLUMNS = (
     "model", "family", "context",
-    "per_token", "growing", "state", "cross", "total",
+    "per_token", "growing", "state", "cross", "total", "weights",
     "ratio", "change", "rank",
 )  # fmt: skip
 _OPTIONAL = ("ratio", "per_token", "family")
-_STACKED = ("context", "growing", "state", "cross", "total", "change", "rank")
+_STACKED = ("context", "growing", "state", "cross", "total", "weights", "change", "rank")
 _WORDS = ("model", "family")
 _GAP = 2
 _NOTHING = "-"
@@ -55,7 +55,11 @@ def load_line(comparison: Comparison, view: View) -> str:
 def comparison_columns(comparison: Comparison, view: View) -> list[str]:
     """Return the columns that say something about at least one model."""
     rows = [row_cells(row, view) for row in comparison.rows]
-    idle = {name for name in ("state", "cross") if all(row.get(name, _NOTHING) == _NOTHING for row in rows)}
+    idle = {
+        name
+        for name in ("state", "cross", "weights")
+        if all(row.get(name, _NOTHING) == _NOTHING for row in rows)
+    }
     relative = {"ratio", "change"} if base_line(comparison, view) else set()
     return [name for name in _COLUMNS if name not in idle | relative]
 
@@ -80,7 +84,7 @@ def row_cells(row: ComparisonRow, view: View) -> Cells:
     """Return the text of every column."""
     if row.result is None or row.parts is None:
         return {"model": row_name(row, view), "growing": view.texts("compare_error")}
-    cache, parts = row.result.cache, row.parts
+    cache, parts, weights = row.result.cache, row.parts, row.result.weights
     return {
         "model": row_name(row, view),
         "family": cache.family,
@@ -90,6 +94,7 @@ def row_cells(row: ComparisonRow, view: View) -> Cells:
         "state": view.size(parts.state_bytes) if parts.state_bytes else _NOTHING,
         "cross": view.size(parts.cross_bytes) if parts.cross_bytes else _NOTHING,
         "total": view.size(cache.total_bytes),
+        "weights": view.size(weights.total_bytes) if weights is not None else _NOTHING,
         "ratio": ratio_text(row.growing_ratio),
         "change": view.texts("compare_first") if row.is_first else change_text(row.growing_change),
         "rank": f"{row.rank}",

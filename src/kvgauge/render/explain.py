@@ -39,7 +39,7 @@ def draw_explanation(explanation: Explanation, view: View) -> str:
 
 def _step(number: int, step: Step, view: View, *, with_source: bool) -> list[RenderableType]:
     title = plain(f"{number}. {clean(step.title)}  {view.size(step.value_bytes)}", "bold")
-    body: list[RenderableType] = [plain(clean(step.text))]
+    body: list[RenderableType] = [plain(clean(step.text))] if step.text else []
     if len(step.symbols) > 1:
         body = [plain(step.formula), plain(f"= {step.with_numbers}"), *body]
     body += [*_symbols(step, view), *_definitions(step)]

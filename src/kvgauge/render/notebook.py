@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from kvgauge.comparison import Comparison
     from kvgauge.derivation import Explanation
     from kvgauge.render.messages import Lang
-    from kvgauge.sizing import SizeResult
+    from kvgauge.size_result import SizeResult
 
 _WIDTH = 120
 

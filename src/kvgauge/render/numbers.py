@@ -42,3 +42,20 @@ def change_text(change: Fraction | None) -> str:
     )
     sign = "−" if percent < 0 else "+" if percent > 0 else ""
     return f"{sign}{abs(float(percent)):,.{decimals}f} %"
+
+
+_STEPS = ((10**12, "T"), (10**9, "B"), (10**6, "M"), (10**3, "K"))
+
+
+def count_text(count: int) -> str:
+    """Return a number of parameters in three significant figures.
+
+    >>> count_text(8_190_735_360), count_text(622_329_856), count_text(145)
+    ('8.19 B', '622 M', '145')
+    """
+    for size, letter in _STEPS:
+        if count >= size:
+            value = count / size
+            digits = 2 if value < 10 else 1 if value < 100 else 0
+            return f"{value:.{digits}f} {letter}"
+    return str(count)

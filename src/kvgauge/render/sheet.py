@@ -10,7 +10,7 @@ from kvgauge.render.clean import clean
 from kvgauge.render.compare import base_line, comparison_columns, load_line, row_cells
 from kvgauge.render.explain import symbol_meaning, symbol_value
 from kvgauge.render.inventory import models_table
-from kvgauge.render.size_facts import facts, group_rows, headline, load_rows
+from kvgauge.render.size_facts import facts, group_rows, headline, load_rows, weight_rows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from kvgauge.comparison import Comparison
     from kvgauge.derivation import Explanation, Step
     from kvgauge.render.view import View
-    from kvgauge.sizing import SizeResult
+    from kvgauge.size_result import SizeResult
 
 _NUMBER_KEYS = ("column_step", "column_bytes", "column_formula", "column_numbers", "column_source")
 _SYMBOL_KEYS = ("column_step", "column_symbol", "column_value", "column_meaning")
-_NUMBERS = frozenset({"column_layers", "column_bytes", "column_value"})
+_NUMBERS = frozenset({"column_layers", "column_bytes", "column_value", "column_parameters"})
 
 
 @dataclass(frozen=True)
@@ -59,13 +59,17 @@ def _table(
 
 def size_sheet(result: SizeResult, view: View) -> Sheet:
     """Return the answer of ``size``: facts, layers, load."""
-    if result.cache.family == "none":
+    if result.cache.family == "none" and result.weights is None:
         return Sheet(headline(result, view), ())
     lines = tuple(view.texts("subject", name=label) + value for label, value in facts(result, view))
     keys = ("column_cache", "column_layers", "column_bytes", "column_formula")
     groups = _table(keys, group_rows(result.cache, view), view, code=("column_formula",))
     load = TableOf((view.texts("assumed_title"), ""), tuple(load_rows(result, view)))
-    return Sheet(headline(result, view), (*lines, groups, load))
+    tables = [groups] if result.cache.family != "none" else []
+    if result.weights is not None:
+        columns = ("column_weights", "column_parameters", "column_stored", "column_bytes")
+        tables.append(_table(columns, weight_rows(result.weights, view), view))
+    return Sheet(headline(result, view), (*lines, *tables, load))
 
 
 def comparison_sheet(comparison: Comparison, view: View) -> Sheet:

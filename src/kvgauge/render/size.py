@@ -9,14 +9,23 @@ from rich.text import Text
 
 from kvgauge.render.bar import Part, segments
 from kvgauge.render.numbers import share_text
-from kvgauge.render.size_facts import facts, group_rows, headline, load_rows, model_name, share_of_kinds
+from kvgauge.render.size_facts import (
+    facts,
+    group_rows,
+    headline,
+    load_rows,
+    model_name,
+    share_of_kinds,
+    weight_rows,
+)
 from kvgauge.render.view import View, labelled, plain, table
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from kvgauge.cache import CacheAnswer
-    from kvgauge.sizing import SizeResult
+    from kvgauge.size_result import SizeResult
+    from kvgauge.weighing import WeightAnswer
 
 _BAR_CELLS = 60
 
@@ -24,10 +33,13 @@ _BAR_CELLS = 60
 def draw_size(result: SizeResult, view: View) -> str:
     """Return the whole answer."""
     first = plain(headline(result, view), "bold")
-    if result.cache.family == "none":
+    lines = facts(result, view)
+    if not lines:
         return view.draw(first)
-    parts: list[RenderableType] = [first, labelled(facts(result, view)), "", _groups(result.cache, view)]
-    bar = _bar(result.cache, view)
+    parts: list[RenderableType] = [first, labelled(lines)]
+    parts += ["", _groups(result.cache, view)] if result.cache.family != "none" else []
+    parts += ["", _weights(result.weights, view)] if result.weights is not None else []
+    bar = _bar(result, view)
     parts += [Text(), *bar] if bar else []
     load = Padding(labelled(load_rows(result, view)), (0, 0, 0, 2))
     parts += ["", plain(view.texts("assumed_title"), "bold"), load, "", _pointer(result, view)]
@@ -49,9 +61,19 @@ def _groups(cache: CacheAnswer, view: View) -> RenderableType:
     return grid
 
 
-def _bar(cache: CacheAnswer, view: View) -> list[RenderableType]:
-    """One bar over the kinds of cache, where there is more than one."""
-    parts = [Part(label, size) for label, size in share_of_kinds(cache, view)]
+def _weights(weights: WeightAnswer, view: View) -> RenderableType:
+    names = [view.texts(f"column_{name}") for name in ("weights", "parameters", "stored", "bytes")]
+    grid = table(*names, right=(1, 3))
+    for row in weight_rows(weights, view):
+        grid.add_texts(*row)
+    return grid
+
+
+def _bar(result: SizeResult, view: View) -> list[RenderableType]:
+    """One bar over the weights and the kinds of cache, where there is more than one."""
+    parts = [Part(label, size) for label, size in share_of_kinds(result.cache, view)]
+    if result.weights is not None:
+        parts.insert(0, Part(view.texts("weights_label"), result.weights.total_bytes))
     if len(parts) < 2:
         return []
     pieces = segments(parts, min(_BAR_CELLS, view.width))

@@ -5,9 +5,11 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
+from kvgauge.dtypes import display_dtype
 from kvgauge.layers import Axis, Role
 from kvgauge.render.clean import clean
 from kvgauge.render.kinds import group_labels
+from kvgauge.render.numbers import count_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -15,7 +17,8 @@ if TYPE_CHECKING:
     from kvgauge.cache import CacheAnswer, Stretch
     from kvgauge.engines.base import GroupDemand, StreamDemand
     from kvgauge.render.view import View
-    from kvgauge.sizing import Request, SizeResult
+    from kvgauge.size_result import Request, SizeResult
+    from kvgauge.weighing import WeightAnswer
 
 Pairs = list[tuple[str, str]]
 
@@ -78,12 +81,44 @@ def _engine(request: Request) -> str:
 def facts(result: SizeResult, view: View) -> Pairs:
     """Return how one sequence grows, what theory says, and what each GPU holds."""
     texts, cache = view.texts, result.cache
-    rows = [(texts("growth_label"), growth_text(cache, view))]
+    rows = [(texts("growth_label"), growth_text(cache, view))] if cache.family != "none" else []
     if result.theory is not None:
         rows.append((texts("theory_label"), texts("theory_line", size=view.size(result.theory.total_bytes))))
-    if cache.parallelism.num_gpus > 1:
-        rows.append((texts("gpus_label"), _gpus(cache, view)))
+    if cache.parallelism.num_gpus > 1 and rows:
+        rows.append((texts("gpus_label"), _gpus(cache, cache.per_rank_bytes, view)))
+    weights = result.weights
+    if weights is not None:
+        rows.append((texts("weights_label"), weights_text(weights, view)))
+        if cache.parallelism.num_gpus > 1:
+            rows.append((texts("weights_gpus_label"), _gpus(cache, weights.per_rank_bytes, view)))
     return rows
+
+
+def weights_text(weights: WeightAnswer, view: View) -> str:
+    """Return the bytes of the weights, their parameters, and what they are stored as."""
+    texts, stored = view.texts, weights.stored
+    count, active = stored.num_parameters, stored.num_active_parameters
+    key = "weights_parameters" if active in (None, count) else "weights_active"
+    parameters = texts(key, count=count_text(count), active=count_text(active or 0))
+    scheme = display_dtype(stored.scheme)
+    line = texts("weights_line", size=view.size(weights.total_bytes), parameters=parameters, scheme=scheme)
+    if not stored.mtp_bytes:
+        return line
+    key = "weights_mtp" if weights.mtp else "weights_without_mtp"
+    return texts(key, line=line, size=view.size(stored.mtp_bytes))
+
+
+def weight_rows(weights: WeightAnswer, view: View) -> list[tuple[str, str, str, str]]:
+    """Return the parts of the weights: name, parameters, format, bytes."""
+    return [
+        (
+            view.texts(f"part.{row.part.value}"),
+            count_text(row.num_parameters),
+            display_dtype(row.dtype),
+            view.size(row.num_bytes),
+        )
+        for row in weights.by_part
+    ]
 
 
 def growth_text(cache: CacheAnswer, view: View) -> str:
@@ -105,14 +140,14 @@ def _stretch(stretch: Stretch, view: View) -> str:
     return view.texts("growth_slope_to", size=size, tokens=tokens_text(stretch.to_tokens, view))
 
 
-def _gpus(cache: CacheAnswer, view: View) -> str:
+def _gpus(cache: CacheAnswer, per_rank_bytes: Sequence[int], view: View) -> str:
     """Say what each GPU holds, those of all replicas counted."""
     texts, spread = view.texts, cache.parallelism
     named = {"tp": spread.tensor, "pp": spread.pipeline, "dp": spread.data, "dcp": spread.context}
     layout = ", ".join(f"{name} {ranks}" for name, ranks in named.items() if ranks > 1)
     runs = [
         (size, [rank for rank, _ in members])
-        for size, members in groupby(enumerate(cache.per_rank_bytes), key=lambda pair: pair[1])
+        for size, members in groupby(enumerate(per_rank_bytes), key=lambda pair: pair[1])
     ]
     if len(runs) == 1:
         key = "gpus_equal" if cache.replicas_are_equal else "gpus_at_most"
@@ -186,8 +221,6 @@ def load_rows(result: SizeResult, view: View) -> Pairs:
 
 
 def _dtypes(result: SizeResult, view: View) -> Pairs:
-    from kvgauge.dtypes import display_dtype  # noqa: PLC0415
-
     streams = [s for g in result.cache.demand.groups for s in g.streams]
     rows = [] if result.cache.family == "recurrent" else [("kv", _key_value(streams, result, view))]
     states = {s.dtype for s in streams if s.role is Role.RECURRENT}
@@ -198,7 +231,6 @@ def _dtypes(result: SizeResult, view: View) -> Pairs:
 
 def _key_value(streams: Sequence[StreamDemand], result: SizeResult, view: View) -> str:
     """How K and V, or the rows in their place, are stored; an engine may pack them in its own way."""
-    from kvgauge.dtypes import display_dtype  # noqa: PLC0415
     from kvgauge.formulas import GROUP_ELEMENTS, packed_bits  # noqa: PLC0415
 
     texts, dtypes, auto = view.texts, result.cache.demand.dtypes, result.model.architecture.model_dtype
@@ -222,6 +254,8 @@ def _origin(result: SizeResult, view: View) -> Pairs:
             ("overrides", clean(", ".join(f"{key} = {value}" for key, value in raw.overrides.items())))
         )
     rows.append(("source", texts(f"source_{raw.source}", provenance=clean(raw.provenance))))
+    if result.weights is not None:
+        rows.append(("weights", texts(f"weights_from.{result.weights.stored.source}")))
     reasons = texts("grade_join").join(texts(f"grade_why.{code}") for code in result.assumed_because)
     rows.append(("grade", texts(f"grade.{result.grade}", why=reasons)))
     return rows

@@ -1,0 +1,180 @@
+"""The answer of ``size``: cache, state and weights of a model under a load, and its JSON."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from kvgauge.architecture import ModelArchitecture, Note
+from kvgauge.cache import CacheAnswer
+from kvgauge.dtypes import display_dtype
+from kvgauge.engines.base import RequestedDtypes, allocation_kind
+from kvgauge.models import Model
+from kvgauge.units import json_number
+from kvgauge.weighing import WeightAnswer
+from kvgauge.workload import Parallelism, Workload
+
+
+@dataclass(frozen=True)
+class Request:
+    """A load as it was understood, defaults filled in and named."""
+
+    workload: Workload
+    parallelism: Parallelism
+    dtypes: RequestedDtypes
+    engine: str
+    engine_version: str | None
+    engine_args: str
+    defaulted: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class SizeResult:
+    """The answer of ``size``."""
+
+    model: Model
+    request: Request
+    cache: CacheAnswer
+    notes: tuple[Note, ...]
+    theory: CacheAnswer | None = None
+    weights: WeightAnswer | None = None
+
+    @property
+    def grade(self) -> str:
+        """``exact``, or ``assumed`` where a note says that something had to be."""
+        return "assumed" if self.assumed_because else "exact"
+
+    @property
+    def assumed_because(self) -> tuple[str, ...]:
+        """The codes of the notes that say what had to be assumed."""
+        asked = self.request.dtypes
+        answered = {"dtype_assumed"} if asked.k and asked.v else set[str]()
+        codes = {note.code for note in self.notes} - answered
+        return tuple(code for code in _ASSUMING if code in codes)
+
+    @cached_property
+    def allocations(self) -> list[dict[str, object]]:
+        """What each rank holds: its weights, then one entry a group of layers."""
+        result: list[dict[str, object]] = []
+        weights = self.weights
+        if weights is not None:
+            because = weights.because
+            for rank, held in enumerate(weights.per_rank_bytes):
+                result.append(_allocation("weights", "weights", rank, held, weights.grade, because))
+        for rank, groups in enumerate(self.cache.rank_group_bytes):
+            for demand, size in zip(self.cache.demand.groups, groups, strict=True):
+                if size:
+                    because = f"{demand.group.num_layers} {demand.group.kind.value} layers"
+                    kind = allocation_kind(demand.group.kind)
+                    result.append(_allocation(demand.group.name, kind, rank, size, self.grade, because))
+        return result
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the ``kvgauge.size/1`` object."""
+        return {
+            "schema": "kvgauge.size/1",
+            "model": self.model.to_dict(),
+            "request": _request_dict(self.request, self.cache.demand.dtypes, self.model.architecture),
+            "cache": self.cache_dict(),
+            "weights": self.weights.to_dict() if self.weights else None,
+            "engine": {
+                "name": self.request.engine,
+                "version": self.request.engine_version,
+                "allocations": self.allocations,
+                "details": self.cache.demand.details,
+            },
+            "notes": [note.to_dict() for note in self.notes],
+        }
+
+    def cache_dict(self) -> dict[str, object]:
+        """Return the ``cache`` object."""
+        from kvgauge.formulas import group_formula  # noqa: PLC0415 - only the full answer needs formulas
+
+        answer = self.cache
+        theory = self.theory or answer
+        return {
+            "family": answer.family,
+            "total_bytes": answer.total_bytes,
+            "bytes_per_sequence": answer.bytes_per_sequence,
+            "fixed_bytes_per_sequence": answer.fixed_bytes_per_sequence,
+            "growth_bytes_per_token": json_number(answer.growth_bytes_per_token),
+            "theory_total_bytes": theory.total_bytes,
+            "terms": [term.to_dict() for term in answer.terms],
+            "curve": [{"tokens": t, "bytes": b, "exact": True} for t, b in answer.curve],
+            "per_rank_bytes": list(answer.per_rank_bytes),
+            "layers": [
+                {
+                    "index": layer.index,
+                    "kind": layer.kind.value,
+                    "bytes": layer.total_bytes,
+                    "bytes_per_token": json_number(layer.bytes_per_token),
+                    "fixed_bytes": layer.fixed_bytes,
+                    "window_tokens": layer.window_tokens,
+                    "shares_cache_of": layer.shares_cache_of,
+                }
+                for layer in answer.layers
+            ],
+            "groups": [
+                {
+                    "kind": demand.group.kind.value,
+                    "name": demand.group.name,
+                    "mechanism": demand.group.mechanism.value,
+                    "num_layers": demand.group.num_layers,
+                    **group_formula(demand, answer.workload).to_dict(),
+                    "bytes": size,
+                }
+                for demand, size in zip(answer.demand.groups, answer.group_bytes, strict=True)
+            ],
+        }
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows."""
+        from kvgauge.render.notebook import size_html  # noqa: PLC0415 - the core draws nothing
+
+        return size_html(self)
+
+
+#: Notes that say an answer rests on more than shapes and rules, the weightiest first.
+_ASSUMING = ("inferred", "layer_order_unknown", "engine_version_newer", "dtype_assumed")
+
+
+def _allocation(
+    name: str, kind: str, rank: int, size_bytes: int, grade: str, because: str
+) -> dict[str, object]:
+    return {
+        "name": name,
+        "kind": kind,
+        "rank": rank,
+        "place": f"gpu:{rank}",
+        "bytes": size_bytes,
+        "low_bytes": size_bytes,
+        "high_bytes": size_bytes,
+        "grade": grade,
+        "because": because,
+    }
+
+
+def _request_dict(
+    request: Request, dtypes: RequestedDtypes, architecture: ModelArchitecture
+) -> dict[str, object]:
+    load, spread = request.workload, request.parallelism
+    return {
+        "context_tokens": load.context_tokens,
+        "sequences": load.sequences,
+        "encoder_tokens": load.encoder_tokens,
+        "image_tokens": load.image_tokens,
+        "shared_prefix_tokens": load.shared_prefix_tokens,
+        "k_dtype": display_dtype(dtypes.k or architecture.model_dtype),
+        "v_dtype": display_dtype(dtypes.v or architecture.model_dtype),
+        "state_dtype": display_dtype(dtypes.state) if dtypes.state else "auto",
+        "index_dtype": display_dtype(dtypes.index) if dtypes.index else "auto",
+        "mtp": load.mtp,
+        "engine": request.engine,
+        "engine_version": request.engine_version,
+        "tensor_parallel": spread.tensor,
+        "pipeline_parallel": spread.pipeline,
+        "data_parallel": spread.data,
+        "expert_parallel": spread.expert,
+        "context_parallel": spread.context,
+        "defaulted": list(request.defaulted),
+    }

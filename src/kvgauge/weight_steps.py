@@ -1,0 +1,121 @@
+"""Weights, opened: a step for each part and format, tensor by tensor, then their sum."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from kvgauge.formulas import Definition, Number
+from kvgauge.steps import Step
+from kvgauge.stored_weights import StoredFamily
+from kvgauge.texts import Words
+from kvgauge.weighing import WeightAnswer
+from kvgauge.weight_formats import WeightFormat
+from kvgauge.weight_formulas import tensor_formula
+
+_PREFIX = "{layer}."
+_MAX_NAMES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class _Alike:
+    """Tensors of one shape and format, whatever their names."""
+
+    names: tuple[str, ...]
+    shape: tuple[int, ...]
+    form: WeightFormat
+    count: int
+
+
+def weight_steps(weights: WeightAnswer | None, words: Words) -> list[Step]:
+    """Return the steps of the weights; none where there are none."""
+    if weights is None:
+        return []
+    stored = weights.stored
+    families = (*stored.families, *(stored.mtp_families if weights.mtp else ()))
+    groups: dict[tuple[str, str], list[StoredFamily]] = {}
+    for row in weights.by_part:
+        groups[row.part.value, row.dtype] = []
+    for family in families:
+        if family.num_bytes:
+            groups[family.family.part.value, family.format.name].append(family)
+    source = words.phrase(f"from_{stored.source}", "weights")
+    steps = [_part_step(part, dtype, rows, source, words) for (part, dtype), rows in groups.items()]
+    steps = [replace(step, text="") if number else step for number, step in enumerate(steps)]
+    return [*steps, _total_step(steps, weights, words)]
+
+
+def _part_step(part: str, dtype: str, families: Iterable[StoredFamily], source: str, words: Words) -> Step:
+    alike = _alike(families)
+    symbols: dict[str, Number] = {}
+    meanings: dict[str, str] = {}
+    definitions: list[Definition] = []
+    for number, tensors in enumerate(alike, 1):
+        symbols[f"t_{number}"] = tensors.count
+        symbols[f"w_{number}"] = tensors.form.stored_bytes(tensors.shape)
+        names = _listed(tensors.names, words)
+        meanings[f"t_{number}"] = words.phrase("tensors", "weights", names=names)
+        shape = " × ".join(f"{dim:,}" for dim in tensors.shape)
+        meanings[f"w_{number}"] = words.phrase("one", "weights", shape=shape, dtype=tensors.form.name)
+        definitions.append(Definition(f"w_{number}", tensor_formula(tensors.form, tensors.shape)))
+    total = sum(tensors.count * tensors.form.stored_bytes(tensors.shape) for tensors in alike)
+    formula = " + ".join(f"t_{n} × w_{n}" for n in range(1, len(alike) + 1))
+    return Step(
+        f"weights.{part}.{dtype}",
+        words.phrase("title", "weights", part=words.phrase(part, "parts"), dtype=dtype),
+        words.phrase("part", "weights"),
+        formula,
+        symbols,
+        total,
+        source,
+        symbol_meanings=meanings,
+        definitions=tuple(definitions),
+    )
+
+
+def _alike(families: Iterable[StoredFamily]) -> list[_Alike]:
+    merged: dict[tuple[tuple[int, ...], WeightFormat], tuple[list[str], int]] = {}
+    for stored in families:
+        family = stored.family
+        names, count = merged.setdefault((family.shape, stored.format), ([], 0))
+        copies = max(1, len(family.layers)) * max(1, family.num_experts)
+        names.append(_short(family.name))
+        merged[family.shape, stored.format] = (names, count + copies)
+    return [
+        _Alike(tuple(dict.fromkeys(names)), shape, form, count)
+        for (shape, form), (names, count) in merged.items()
+    ]
+
+
+def _short(name: str) -> str:
+    """Return a tensor's name without the model's and the layer's prefix."""
+    return name.rpartition(_PREFIX)[2].removesuffix(".weight") if _PREFIX in name else name
+
+
+def _listed(names: tuple[str, ...], words: Words) -> str:
+    shown = words.listed(list(names[:_MAX_NAMES]))
+    more = len(names) - _MAX_NAMES
+    return words.phrase("more", "weights", names=shown, count=more) if more > 0 else shown
+
+
+def _total_step(steps: list[Step], weights: WeightAnswer, words: Words) -> Step:
+    symbols: Mapping[str, Number] = {f"W_{n}": step.value_bytes for n, step in enumerate(steps, 1)}
+    meanings = {f"W_{n}": step.title for n, step in enumerate(steps, 1)}
+    stored = weights.stored
+    text = words.phrase("total", "weights", parameters=stored.num_parameters)
+    if stored.num_active_parameters not in (None, stored.num_parameters):
+        active = words.phrase("active", "weights", active=stored.num_active_parameters)
+        text = words.sentences([text, active])
+    if stored.mtp_bytes and not weights.mtp:
+        left_out = words.phrase("without_mtp", "weights", size=words.size(stored.mtp_bytes))
+        text = words.sentences([text, left_out])
+    return Step(
+        "weights",
+        words.phrase("total_title", "weights"),
+        text,
+        " + ".join(symbols),
+        symbols,
+        weights.total_bytes,
+        words.source("weights_sum"),
+        symbol_meanings=meanings,
+    )
