@@ -359,7 +359,11 @@ class _Hub(_Handler):
         if repo.commit(revision) is None:
             self.refuse(404, "RevisionNotFound")
             return
-        siblings = [{"rfilename": file} for file in repo.files]
+        blobs = "blobs=true" in self.path
+        siblings = [
+            {"rfilename": file, **({"size": found.size} if blobs else {})}
+            for file, found in repo.files.items()
+        ]
         body = json.dumps({"id": name, "sha": repo.commit(revision), "siblings": siblings})
         self.reply(200, body.encode(), Content_Type="application/json")
 

@@ -15,6 +15,7 @@ from kvgauge.errors import InvalidRequestError
 
 if TYPE_CHECKING:
     from kvgauge.sources.gguf import Tensor
+    from kvgauge.sources.weight_files import WeightFiles
 
 Json = Mapping[str, object]
 
@@ -31,6 +32,8 @@ class RawModel:
         overrides: fields that the user changed.
         provenance: where a catalogue row comes from, and its date; the host and commit of a hub.
         tensors: the tensor table of a GGUF.
+        weight_files: where its weight files may be; nothing was looked at. None: a catalogue row, standard
+            input, a dict.
     """
 
     id: str
@@ -41,6 +44,7 @@ class RawModel:
     overrides: Json = field(default_factory=dict)
     provenance: str = ""
     tensors: tuple[Tensor, ...] = ()
+    weight_files: WeightFiles | None = field(default=None, compare=False, repr=False)
 
 
 def load_raw(

@@ -27,6 +27,7 @@ from kvgauge.sources.json_text import MAX_CONFIG_BYTES, parse_object
 from kvgauge.sources.names import HubName
 from kvgauge.sources.ranges import RangeLimits, RangeReader, limits_for
 from kvgauge.sources.refusals import Refusals, busy
+from kvgauge.sources.safetensors import INDEX_FILE, SINGLE_FILE
 from kvgauge.sources.transport import Answer, Limits, Site
 
 DEFAULT_ENDPOINT = "https://huggingface.co"
@@ -80,6 +81,20 @@ class Hub:
         if answer.status not in (200, 206, 416):
             raise self.refusals.of(answer, file) or self.refusals.without_file(file)
         return reader
+
+    def files(self) -> dict[str, int | None]:
+        """Return the files of the repository and their bytes; of a mirror that has no list, the usual names.
+
+        Raises:
+            NetworkError: the hub is busy.
+        """
+        listed = self.refusals.listing(self.revision, "?blobs=true")
+        if listed:
+            return listed
+        usual = (INDEX_FILE, SINGLE_FILE)
+        heads = {file: self.site.ask(self._url(self.revision, file), method="HEAD") for file in usual}
+        found = next((file for file in usual if heads[file].status < 400), None)
+        return {} if found is None else {found: None}
 
     def _raw(self, commit: str, config: bytes, quantization: bytes | None) -> RawModel:
         parsed = parse_object(config, f"{self.name.id}/{CONFIG_FILE}")

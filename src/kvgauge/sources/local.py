@@ -8,7 +8,10 @@ from pathlib import Path
 from kvgauge.errors import DamagedFileError, ModelNotFoundError
 from kvgauge.sources import RawModel
 from kvgauge.sources.json_text import MAX_CONFIG_BYTES, parse_object
+from kvgauge.sources.weight_files import LocalWeights
 
+_CONFIG_FILE = "config.json"
+_WEIGHTS = (".safetensors", ".safetensors.index.json")
 _QUANT_FILE = "hf_quant_config.json"
 _HINT = "give a config.json, a GGUF or a folder that holds one"
 _GGUF_MAGIC = b"GGUF"
@@ -32,7 +35,14 @@ def read_path(path: Path) -> RawModel:
 
 def _read(path: Path) -> RawModel:
     folder = path.is_dir()
-    file = path / "config.json" if folder else path
+    named = "" if folder or not path.is_file() or not path.name.endswith(_WEIGHTS) else path.name
+    file = path / _CONFIG_FILE if folder else path.with_name(_CONFIG_FILE) if named else path
+    if named and not file.is_file():
+        raise ModelNotFoundError(
+            f"there is no config.json beside {path.name}",
+            hint="weights alone don't say what a model keeps; put its config.json beside them",
+            field="MODEL",
+        )
     if not file.exists():
         gguf = _gguf_of(path) if folder else None
         if gguf is not None:
@@ -46,7 +56,8 @@ def _read(path: Path) -> RawModel:
     config = parse_object(_read_bytes(file), str(file))
     quant = file.with_name(_QUANT_FILE)
     quantization = parse_object(_read_bytes(quant), str(quant)) if quant.is_file() else None
-    return RawModel(str(path), "file", config, quantization=quantization)
+    weights = LocalWeights(file.parent, named) if file.name == _CONFIG_FILE else None
+    return RawModel(str(path), "file", config, quantization=quantization, weight_files=weights)
 
 
 def _gguf_of(folder: Path) -> RawModel | None:

@@ -81,6 +81,14 @@ class ModelScope:
             raise self._refusal(answer)
         raise no_file(self.name, file, [f for f in listing.files if f.endswith(".gguf")], self.site.shown)
 
+    def files(self) -> Mapping[str, int | None]:
+        """Return the files of the repository and their bytes.
+
+        Raises:
+            KvgaugeError: ``model_not_found``, ``gated``, ``network``.
+        """
+        return self._listing().files
+
     @property
     def _revision(self) -> str:
         return self.name.revision or DEFAULT_REVISION

@@ -122,7 +122,16 @@ class Refusals:
 
     def _files(self, revision: str) -> list[str] | None:
         """Return the names of the repository's files, or None where there is no such revision."""
-        url = f"{self.site.endpoint}/api/models/{self.name.id}/revision/{quote(revision, safe='')}"
+        files = self.listing(revision)
+        return None if files is None else list(files)
+
+    def listing(self, revision: str, query: str = "") -> dict[str, int | None] | None:
+        """Return the repository's files and, asked with ``?blobs=true``, their bytes; None: no such revision.
+
+        Raises:
+            NetworkError: the hub is busy or fails.
+        """
+        url = f"{self.site.endpoint}/api/models/{self.name.id}/revision/{quote(revision, safe='')}{query}"
         answer = self.site.ask(url, max_bytes=MAX_CONFIG_BYTES + 1)
         if answer.status != 200:
             problem = busy(self.site, answer)
@@ -132,9 +141,14 @@ class Refusals:
         try:
             siblings = parse_object(answer.body, "the list of files").get("siblings")
         except DamagedFileError:
-            return []
+            return {}
         rows = siblings if isinstance(siblings, list) else []
-        return [str(row["rfilename"]) for row in rows if isinstance(row, dict) and "rfilename" in row]
+        named = [row for row in rows if isinstance(row, dict) and "rfilename" in row]
+        return {str(row["rfilename"]): _size(row.get("size")) for row in named}
+
+
+def _size(value: object) -> int | None:
+    return value if type(value) is int and value >= 0 else None
 
 
 def busy(site: Site, answer: Answer) -> NetworkError | None:

@@ -31,19 +31,31 @@ def find_remote(name: HubName, *, refresh: bool, offline: bool) -> RawModel:
             hint="leave one of them out",
             field="refresh",
         )
+    why = keeps_offline(offline=offline)
     found = None if refresh else _cached(name)
     if found is not None:
-        return found
-    why = keeps_offline(offline=offline)
+        return _with_weights(found, name, offline=bool(why))
     if why:
         raise _offline(name, why)
     from kvgauge.sources.online import fetch  # noqa: PLC0415 - what is at hand needs no network
 
     try:
-        return fetch(name)
+        return _with_weights(fetch(name), name, offline=False)
     except NetworkError as error:
         error.hint = did_you_mean(name.id) + error.hint  # a mistyped name of the catalogue needs no network
         raise
+
+
+def _with_weights(raw: RawModel, name: HubName, *, offline: bool) -> RawModel:
+    """Say where the weight files are, which nobody has looked at."""
+    if name.file is not None:
+        return raw
+    from kvgauge.sources.weight_files import HubWeights  # noqa: PLC0415 - a GGUF has its table
+
+    cached = raw.revision is not None and name.site == "hf"
+    folder = this_cache(name.id).folder / "snapshots" / str(raw.revision) if cached else None
+    pinned = replace(name, revision=raw.revision or name.revision)
+    return replace(raw, weight_files=HubWeights(pinned, folder, offline))
 
 
 def _cached(name: HubName) -> RawModel | None:

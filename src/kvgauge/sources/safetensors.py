@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from kvgauge.errors import DamagedFileError, one_line
 from kvgauge.sources.json_text import parse_object
@@ -115,21 +115,48 @@ def read_checkpoint(open_file: Callable[[str], ByteRanges], index: bytes | None)
         return read_header(open_file(SINGLE_FILE), SINGLE_FILE)
     file_of = read_index(index)
     files = tuple(sorted(set(file_of.values())))
-    parts = [read_header(open_file(file), file) for file in files]
+    return joined([read_header(open_file(file), file) for file in files], file_of)
+
+
+def joined(parts: Sequence[Checkpoint], file_of: Mapping[str, str] | None = None) -> Checkpoint:
+    """Join the headers of a split model.
+
+    Args:
+        parts: one for each file, in the order of names.
+        file_of: tensor name -> file, as an index says; None where there is none.
+
+    Raises:
+        DamagedFileError: two files hold one tensor, or a file lacks what the index puts there.
+    """
     found: dict[str, str] = {}
-    for file, part in zip(files, parts, strict=True):
+    for part in parts:
         for tensor in part.tensors:
             if tensor.name in found:
-                raise _damaged(file, f"and {found[tensor.name]} both hold {tensor.name}")
-            found[tensor.name] = file
-    wrong = sorted(name for name, file in file_of.items() if found.get(name) != file)
-    if wrong:
-        raise _damaged(file_of[wrong[0]], f"does not hold {wrong[0]}, which the index puts there")
+                raise _damaged(
+                    part.files[0], f"and {found[tensor.name]} both hold {one_line(tensor.name, 80)}"
+                )
+            found[tensor.name] = part.files[0]
+    for name, file in (file_of or {}).items():
+        if found.get(name) != file:
+            raise _damaged(file, f"does not hold {one_line(name, 80)}, which the index puts there")
     metadata = {key: value for part in reversed(parts) for key, value in part.metadata.items()}
-    return Checkpoint(tuple(tensor for part in parts for tensor in part.tensors), files, metadata)
+    tensors = tuple(tensor for part in parts for tensor in part.tensors)
+    return Checkpoint(tensors, tuple(file for part in parts for file in part.files), metadata)
 
 
-def read_index(data: bytes) -> dict[str, str]:
+class Index(NamedTuple):
+    """What an index says.
+
+    Args:
+        file_of: tensor name -> bare file name.
+        total_bytes: ``metadata.total_size``, the bytes of all tensors; None where it says none.
+    """
+
+    file_of: Mapping[str, str]
+    total_bytes: int | None
+
+
+def read_index(data: bytes) -> Mapping[str, str]:
     """Return tensor name -> bare file name of an index.
 
     Raises:
@@ -138,20 +165,42 @@ def read_index(data: bytes) -> dict[str, str]:
     >>> read_index(b'{"weight_map": {"lm_head.weight": "model-00001-of-00002.safetensors"}}')
     {'lm_head.weight': 'model-00001-of-00002.safetensors'}
     """
-    file_of = _parsed(data, INDEX_FILE).get("weight_map")
+    return read_whole_index(data).file_of
+
+
+def read_whole_index(data: bytes, where: str = INDEX_FILE, ending: str = ".safetensors") -> Index:
+    """Return what an index says.
+
+    Args:
+        where: the index's own name, for messages.
+        ending: of the files that it may name.
+
+    Raises:
+        DamagedFileError: it is no index, or names a file outside its folder.
+    """
+    value = _parsed(data, where)
+    file_of = value.get("weight_map")
     if not isinstance(file_of, dict) or not file_of:
-        raise _damaged(INDEX_FILE, "has no weight_map")
+        raise _damaged(where, "has no weight_map")
     for name, file in file_of.items():
-        if not isinstance(file, str) or not _is_bare_name(file):
-            raise _damaged(INDEX_FILE, f"puts {name[:80]} in something that is no file beside it")
+        if not isinstance(file, str) or not _is_bare_name(file, ending):
+            raise _damaged(where, f"puts {one_line(name, 80)} in something that is no file beside it")
     if len(set(file_of.values())) > MAX_FILES:
-        raise _damaged(INDEX_FILE, f"names more than {MAX_FILES} files")
-    return file_of
+        raise _damaged(where, f"names more than {MAX_FILES} files")
+    return Index(file_of, _total_size(value.get("metadata")))
 
 
-def _is_bare_name(file: str) -> bool:
+def _total_size(metadata: object) -> int | None:
+    """Return the stated total; some writers made it a float."""
+    size = metadata.get("total_size") if isinstance(metadata, dict) else None
+    if isinstance(size, float) and size.is_integer():
+        size = int(size)
+    return size if type(size) is int and 0 < size < 1 << 63 else None
+
+
+def _is_bare_name(file: str, ending: str) -> bool:
     plain = not any(c in file for c in "/\\:\0") and file.isprintable()
-    return plain and file.endswith(".safetensors") and not file.startswith(".") and len(file) <= 255
+    return plain and file.endswith(ending) and not file.startswith(".") and len(file) <= 255
 
 
 def _parsed(text: bytes, where: str) -> dict[str, object]:

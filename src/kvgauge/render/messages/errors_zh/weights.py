@@ -17,6 +17,14 @@ TABLE: Mapping[str, str] = {
     "{0} has no entry for layer {1}": "{0} 中没有第 {1} 层的项",
     "{0} is {1}, which is no size of a tensor": "{0} 为 {1}，不能作为张量的尺寸",
     "{0} must be a number, not {1}": "{0} 须为数字，而不是 {1}",
+    # weight files
+    "there is no config.json beside {0}": "{0} 旁边没有 config.json",
+    "weights alone don't say what a model keeps; put its config.json beside them": (
+        "仅凭权重无法知道模型要保留什么；请把它的 config.json 放在旁边"
+    ),
+    "the folder holds more than {0} weight files": "该文件夹中的权重文件多于 {0} 个",
+    "name one of them": "请写出其中一个",
+    "{0} headers take more than {1} s": "{0} 个文件头耗时超过 {1} 秒",
     # arithmetic
     "the shape {0} can't be calculated: {why}": "无法计算形状 {0}：{why}",
     "a value is not a number": "有一个值不是数字",
