@@ -29,6 +29,8 @@ _COLUMNS = (
 _OPTIONAL = ("ratio", "per_token", "family")
 _STACKED = ("context", "growing", "state", "cross", "total", "weights", "change", "rank")
 _WORDS = ("model", "family")
+#: Columns that some models have nothing in.
+_MAYBE = ("state", "cross", "weights")
 _GAP = 2
 _NOTHING = "-"
 
