@@ -2,9 +2,10 @@
 
 ``data/tensors.json`` has two parts. ``blocks``: name -> ``{"when", "let", "tensors"}``, where a tensor is
 ``name | dimensions | part shard | condition | tied to``. The shard ``kv`` may go on with the outputs that its
-heads make up, and ``by`` what is counted instead of KV heads: ``attention kv k + v``. ``model_types``: type ->
-``{"blocks", "let", "rename"}``, or ``{"like": type}`` with differences. Names in expressions are symbols: ``let`` entries, what the layer
-says (``layer``, ``full``, ``moe`` ...), fields of the config. A dimension of zero means no such tensor.
+heads make up, and ``by`` what is counted instead of KV heads: ``attention kv k + v``. ``model_types``:
+type -> ``{"blocks", "let", "rename"}``, or ``{"like": type}`` with differences. Names in expressions are
+symbols: ``let`` entries, what the layer says (``layer``, ``full``, ``moe`` ...), fields of the config. A
+dimension of zero means no such tensor.
 """
 
 from __future__ import annotations
