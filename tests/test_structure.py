@@ -22,6 +22,7 @@ ALLOWED = {
     "weights": {"architecture"},
     "weight_formats": {"errors"},
     "stored_weights": {"architecture", "weight_formats", "weights"},
+    "sharding": {"errors", "weight_formats", "weights"},
     "workload": {"errors", "layers", "units"},
     "readers": {
         "architecture", "data", "dtypes", "errors", "layers", "readers", "stored_weights", "weight_formats",
@@ -29,8 +30,8 @@ ALLOWED = {
     },
     "sources": {"_version", "data", "errors", "sources"},
     "engines": {
-        "architecture", "dtypes", "engines", "errors", "layers", "stored_weights", "units", "weight_formats",
-        "weights", "workload",
+        "architecture", "dtypes", "engines", "errors", "layers", "sharding", "stored_weights", "units",
+        "weight_formats", "weights", "workload",
     },
     "cache": {"architecture", "dtypes", "engines", "errors", "layers", "workload"},
 }  # fmt: skip

@@ -1,0 +1,77 @@
+"""How vLLM 0.33 cuts weights: what its layers pad, hold twice or refuse.
+
+Sources (package vllm==0.33.0): model_executor/layers/vocab_parallel_embedding.py, layers/fused_moe/oracle/*,
+layers/quantization/utils/fp8_utils.py, models/*.
+"""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+
+from kvgauge.sharding import ExpertPadding, ShardPolicy
+
+#: DEFAULT_VOCAB_PADDING_SIZE.
+VOCABULARY_MULTIPLE = 64
+
+#: Types whose class builds embedding and head on every pipeline stage, whichever needs them.
+_BOTH_EVERYWHERE = frozenset(
+    {
+        "bloom", "chatglm", "falcon", "falcon_mamba", "gpt2", "gptj", "gpt_oss", "granitemoe",
+        "granitemoehybrid", "granitemoeshared", "internlm2", "jamba", "mamba", "mamba2", "minicpm",
+        "minicpm3", "mixtral", "nemotron_h", "olmoe", "opt", "orion", "phimoe", "qwen2_moe", "qwen3_moe",
+        "qwen3_next", "qwen3_vl_moe", "qwen3_vl_moe_text", "stablelm", "zamba2",
+    }
+)  # fmt: skip
+#: Types whose class builds the embedding on every stage and the head on the last.
+_EMBEDDING_EVERYWHERE = frozenset(
+    {
+        "cohere", "cohere2", "gemma", "gemma2", "gemma3", "gemma3_text", "gemma3n", "gemma3n_text", "gemma4",
+        "gemma4_text", "lfm2", "lfm2_moe", "qwen3_5", "qwen3_5_text", "qwen3_5_moe", "qwen3_5_moe_text",
+    }
+)  # fmt: skip
+
+#: Activations that the TensorRT-LLM kernels of unquantised experts know (trtllm_bf16_moe.py).
+_TRTLLM_ACTIVATIONS = frozenset({"silu", "swish", "relu2"})
+_TRTLLM_EXPERTS = 2048
+_BLACKWELL, _HOPPER = 10, 9
+
+
+def shard_policy(
+    *,
+    model_type: str = "",
+    compute_capability: tuple[int, int] = (9, 0),
+    expert_activation: str = "silu",
+    num_experts: int = 0,
+) -> ShardPolicy:
+    """Return the policy of vLLM 0.33 for a model on a device.
+
+    Args:
+        model_type: of the language model.
+        compute_capability: of the device; experts are padded for the kernels that it has.
+        expert_activation: ``hidden_act`` of the experts.
+        num_experts: routed experts.
+    """
+    return ShardPolicy(
+        vocabulary_multiple=VOCABULARY_MULTIPLE,
+        pads_vocabulary=False,
+        whole_tiles=True,
+        refines_expert_tiles=True,
+        expert_padding=MappingProxyType(
+            _expert_padding(compute_capability[0], expert_activation, num_experts)
+        ),
+        loads_tied_projections=True,
+        embedding_everywhere=model_type in _BOTH_EVERYWHERE | _EMBEDDING_EVERYWHERE,
+        head_everywhere=model_type in _BOTH_EVERYWHERE,
+    )
+
+
+def _expert_padding(major: int, activation: str, num_experts: int) -> dict[str, ExpertPadding]:
+    """Return what the expert kernels need, the first backend in order that the device supports.
+
+    MXFP4: Triton on Hopper pads to 64; TensorRT-LLM (Blackwell) and Marlin (Ampere) to 128 and the hidden
+    size to 256 (oracle/mxfp4.py). Unquantised: TensorRT-LLM on Blackwell pads to 128 (oracle/unquantized.py).
+    """
+    padding = {"mxfp4": ExpertPadding(64, 1) if major == _HOPPER else ExpertPadding(128, 256)}
+    if major == _BLACKWELL and activation in _TRTLLM_ACTIVATIONS and num_experts <= _TRTLLM_EXPERTS:
+        padding |= dict.fromkeys(("bf16", "f16"), ExpertPadding(128, 1))
+    return padding
