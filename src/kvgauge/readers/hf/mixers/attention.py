@@ -207,7 +207,7 @@ def per_layer_table(view: ConfigView, count: int) -> Mapping[str, object] | None
     return None if listed or beyond else table
 
 
-def _overlay(view: ConfigView, index: int, count: int) -> ConfigView:
+def overlaid(view: ConfigView, index: int, count: int) -> ConfigView:
     """Apply ``per_layer_config`` to one layer."""
     table = per_layer_table(view, count) or {}
     for key in (str(index), f"{index:02d}", f"{index:03d}"):
@@ -269,7 +269,7 @@ def attention_cache(
     base: ConfigView, row: ModelTypeRow, index: int, count: int, word: str, window: int | None
 ) -> tuple[LayerCache, ...]:
     """Return the cache of one attention layer; nothing where the layer has no KV heads."""
-    view = _overlay(base, index, count)
+    view = overlaid(base, index, count)
     heads, key_width, value_width = attention_geometry(view, row, index, count, word)
     if heads == 0:
         return (LayerCache(index, LayerKind.NONE, Mechanism.NONE),)

@@ -141,8 +141,8 @@ def _stack_families(row: StackRow, top: ConfigView, text: ConfigView) -> tuple[T
         raise top.missing(row.section, "describes a part of the model")  # lost, not left to the class
     view = section or ConfigView({}, top.log, row.section + ".")
     let = {"text_hidden": _hidden(text), **row.let}
-    stack = Stack(view, row.blocks, let, weight_defaults(row.default_type), row.rename)
-    symbols = Symbols(view, let, {}, stack.defaults)
+    stack = Stack(view, row.blocks, let, weight_defaults(row.default_type), row.rename, top)
+    symbols = Symbols(view, let, {}, stack.defaults, top)
     count = as_count(symbols.evaluate(row.repeat), row.repeat, low=0, high=MAX_LAYERS) if row.repeat else 0
     return stack_families(stack, tower_layers(count))
 

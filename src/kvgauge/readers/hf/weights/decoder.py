@@ -9,7 +9,7 @@ from functools import lru_cache
 from kvgauge.errors import InvalidFieldError
 from kvgauge.readers.hf.config import ConfigView
 from kvgauge.readers.hf.decoder import layer_owners
-from kvgauge.readers.hf.mixers.attention import attention_geometry, query_heads
+from kvgauge.readers.hf.mixers.attention import attention_geometry, overlaid, per_layer_table, query_heads
 from kvgauge.readers.hf.mixers.latent import has_indexer, is_latent, owns_indexer
 from kvgauge.readers.hf.patterns import read_pattern
 from kvgauge.readers.hf.rows import ModelTypeRow
@@ -17,7 +17,7 @@ from kvgauge.readers.hf.weights.expressions import Value
 from kvgauge.readers.hf.weights.sparse import has_experts
 from kvgauge.readers.hf.weights.symbols import LayerFacts
 from kvgauge.readers.hf.words import KINDS, LayerPattern
-from kvgauge.readers.values import MAX_LAYERS
+from kvgauge.readers.values import MAX_LAYERS, MAX_WIDTH, is_int
 
 _ATTENDS = frozenset({"full", "sliding", "chunked"})
 _RAW = ("layer_types", "layers_block_type")
@@ -88,23 +88,36 @@ class DecoderLayers:
             "indexed": int(_indexed(self.view, index, self.count, word)),
             "shared": int(shared),
             "block_ffn": lambda: _block_ffn(self.view, index),
+            **self._own_fields(index),
             **self._geometry(index, parts[0]),
+        }
+
+    def _own_fields(self, index: int) -> dict[str, Value]:
+        """Return the sizes that ``per_layer_config`` states for one layer."""
+        table = per_layer_table(self.view, self.count)
+        own = {} if table is None else overlaid(self.view, index, self.count).values
+        return {
+            name: value
+            for name, value in own.items()
+            if is_int(value) and 0 <= value <= MAX_WIDTH and value is not self.view.values.get(name)
         }
 
     def _has_experts(self, index: int) -> bool:
         return has_experts(self.view, index, self.count, self.defaults, patterned=self.patterned)
 
     def _geometry(self, index: int, word: str) -> Mapping[str, Callable[[], Value]]:
+        view = overlaid(self.view, index, self.count)
+
         @lru_cache(maxsize=1)
         def key_value() -> tuple[int, int, int]:
-            return attention_geometry(self.view, self.row, index, self.count, word)
+            return attention_geometry(view, self.row, index, self.count, word)
 
         def queries() -> int:
             name = "swa_num_attention_heads"
-            swa = self.view.optional_count(name) if word == "sliding" else None
-            heads = swa or query_heads(self.view, index)
+            swa = view.optional_count(name) if word == "sliding" else None
+            heads = swa or query_heads(view, index)
             if heads is None:
-                raise self.view.missing("num_attention_heads", "gives the shape of the query projection")
+                raise view.missing("num_attention_heads", "gives the shape of the query projection")
             return heads
 
         return {

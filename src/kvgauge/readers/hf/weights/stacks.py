@@ -23,6 +23,7 @@ class Stack:
     Args:
         defaults: class defaults for fields that the section omits.
         rename: (from, to) applied to each name in turn.
+        top: the whole file, for names that begin with ``top__``.
     """
 
     view: ConfigView
@@ -30,10 +31,11 @@ class Stack:
     let: Mapping[str, object]
     defaults: Mapping[str, object]
     rename: tuple[tuple[str, str], ...] = ()
+    top: ConfigView | None = None
 
     def symbols(self, layer: LayerFacts, own: Mapping[str, object]) -> Symbols:
         """Return the symbols of one layer inside one block; the row's ``let`` goes before the block's."""
-        return Symbols(self.view, {**own, **self.let}, layer, self.defaults)
+        return Symbols(self.view, {**own, **self.let}, layer, self.defaults, self.top)
 
 
 def stack_families(stack: Stack, layers: Iterable[tuple[object, LayerFacts]]) -> tuple[TensorFamily, ...]:

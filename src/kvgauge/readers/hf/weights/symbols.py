@@ -17,9 +17,15 @@ class Symbols:
     """Looks names up, in this order: facts of the layer, ``let``, the config, class defaults."""
 
     def __init__(
-        self, view: ConfigView, let: Mapping[str, object], layer: LayerFacts, defaults: Mapping[str, object]
+        self,
+        view: ConfigView,
+        let: Mapping[str, object],
+        layer: LayerFacts,
+        defaults: Mapping[str, object],
+        top: ConfigView | None = None,
     ) -> None:
         self.view = view
+        self.top = top
         self.let = let
         self.layer = layer
         self.defaults = defaults
@@ -63,13 +69,15 @@ class Symbols:
             return self._length(name.removeprefix("num__"))
         view: ConfigView | None = self.view
         *path, leaf = name.split("__")
+        if path[:1] == ["top"]:  # a composite says how its parts are joined outside of them
+            view, path = self.top, path[1:]
         for step in path:
             view = view.section(step) if view is not None else None
         if view is None:
             raise self.view.missing(name.replace("__", "."), "gives the shape of a tensor")
         found = view.find(leaf)
         value = found[1] if found is not None else None
-        if value is None and not path and not view.mentions(leaf):
+        if value is None and view is self.view and not view.mentions(leaf):
             value = self.defaults.get(leaf)
         if value is None:
             raise view.missing(leaf, "gives the shape of a tensor")
