@@ -12,8 +12,8 @@ from math import gcd
 from types import MappingProxyType
 
 from kvgauge.errors import FeatureUnsupportedError
-from kvgauge.weight_formats import WeightFormat
-from kvgauge.weights import TensorFamily, WeightShard
+from kvgauge.weight_formats import WeightFormat, plain
+from kvgauge.weights import Part, TensorFamily, WeightShard
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,10 @@ class ShardPolicy:
     Args:
         vocabulary_multiple: rows of embedding and head are padded up to a multiple of it, at any split.
         pads_vocabulary: and up to the ranks where they do not divide that; else such a split is refused.
-        whole_tiles: a cut through a two-dimensional tile of a quantised tensor is refused.
+        whole_tiles: a cut through a two-dimensional tile of a quantised tensor is refused; not where heads
+            are cut, whose projections are joined.
+        held_as: end of a tensor's name -> dtype that it is loaded in, whatever the file has.
+        wide_router: router matrices are loaded in fp32.
         expert_padding: format name -> what its expert kernels need.
         refines_expert_tiles: a cut expert whose tiles it divides gets smaller tiles, of a common divisor.
         loads_tied_projections: a projection that shares another one's memory is loaded once more.
@@ -46,6 +49,8 @@ class ShardPolicy:
     vocabulary_multiple: int = 1
     pads_vocabulary: bool = True
     whole_tiles: bool = False
+    held_as: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    wide_router: bool = False
     expert_padding: Mapping[str, ExpertPadding] = field(default_factory=lambda: MappingProxyType({}))
     refines_expert_tiles: bool = False
     loads_tied_projections: bool = False
@@ -81,20 +86,26 @@ def rank_tensor(
     Raises:
         FeatureUnsupportedError: the ranks divide a dimension, its heads or its tiles unevenly.
 
-    >>> from kvgauge.weight_formats import plain
-    >>> from kvgauge.weights import Part
     >>> keys = TensorFamily("k", (1024, 4096), Part.ATTENTION, WeightShard.KV_HEADS, shard_units=8)
     >>> rank_tensor(keys, plain("bf16"), Cut(16), THEORY)[0]  # eight heads, each on two ranks
     (128, 4096)
     """
+    form = _loaded(family, form, policy)
     if family.num_experts:
         if policy.refines_expert_tiles:
             form = _refined(family, form, cut)
         return _expert_shape(family, form, cut, policy), form
     shape = _SHARES[family.shard](family, cut.tensor, policy)
-    if policy.whole_tiles and cut.tensor > 1:
+    if policy.whole_tiles and family.shard is not WeightShard.KV_HEADS:
         _check_tiles(family, form, shape, cut.tensor)
     return shape, form
+
+
+def _loaded(family: TensorFamily, form: WeightFormat, policy: ShardPolicy) -> WeightFormat:
+    if policy.wide_router and family.part is Part.ROUTER and len(family.shape) > 1:
+        return plain("f32")
+    dtype = next((dtype for end, dtype in policy.held_as.items() if family.name.endswith(end)), None)
+    return plain(dtype) if dtype else form
 
 
 def _replicated(family: TensorFamily, ranks: int, policy: ShardPolicy) -> tuple[int, ...]:

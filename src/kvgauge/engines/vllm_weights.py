@@ -30,6 +30,23 @@ _EMBEDDING_EVERYWHERE = frozenset(
     }
 )  # fmt: skip
 
+#: Types whose class keeps router matrices in fp32, and those that do where no kernel for it is.
+_WIDE_ROUTER = frozenset(
+    {
+        "ernie4_5_moe", "glm4_moe", "mimo_v2_flash", "minimax_m2", "minimax_m3", "minimax_m3_vl_text",
+        "step3p5",
+    }
+)  # fmt: skip
+_WIDE_ROUTER_WITHOUT_KERNEL = frozenset({"nemotron_h"})
+#: Decay parameters (mamba_mixer2.py, qwen_gdn_linear_attn.py) and index keys (deepseek_v2.py: joined with a
+#: projection that is not quantised) as they are loaded.
+_HELD_AS = {
+    "A_log": "f32",
+    "indexer.k_norm.weight": "f32",
+    "indexer.k_norm.bias": "f32",
+    "indexer.wk.weight": "bf16",
+}
+
 #: Activations that the TensorRT-LLM kernels of unquantised experts know (trtllm_bf16_moe.py).
 _TRTLLM_ACTIVATIONS = frozenset({"silu", "swish", "relu2"})
 _TRTLLM_EXPERTS = 2048
@@ -55,6 +72,9 @@ def shard_policy(
         vocabulary_multiple=VOCABULARY_MULTIPLE,
         pads_vocabulary=False,
         whole_tiles=True,
+        held_as=MappingProxyType(_HELD_AS),
+        wide_router=model_type in _WIDE_ROUTER
+        or (model_type in _WIDE_ROUTER_WITHOUT_KERNEL and compute_capability[0] not in (_HOPPER, _BLACKWELL)),
         refines_expert_tiles=True,
         expert_padding=MappingProxyType(
             _expert_padding(compute_capability[0], expert_activation, num_experts)
