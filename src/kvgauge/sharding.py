@@ -38,6 +38,7 @@ class ShardPolicy:
             are cut, whose projections are joined.
         held_as: end of a tensor's name -> dtype that it is loaded in, whatever the file has.
         wide_router: router matrices are loaded in fp32.
+        whole_expert_groups: inputs of a cut expert that fill no quantisation group have no scale.
         expert_padding: format name -> what its expert kernels need.
         refines_expert_tiles: a cut expert whose tiles it divides gets smaller tiles, of a common divisor.
         loads_tied_projections: a projection that shares another one's memory is loaded once more.
@@ -53,6 +54,7 @@ class ShardPolicy:
     wide_router: bool = False
     expert_padding: Mapping[str, ExpertPadding] = field(default_factory=lambda: MappingProxyType({}))
     refines_expert_tiles: bool = False
+    whole_expert_groups: bool = False
     loads_tied_projections: bool = False
     embedding_everywhere: bool = False
     head_everywhere: bool = False
@@ -94,6 +96,8 @@ def rank_tensor(
     if family.num_experts:
         if policy.refines_expert_tiles:
             form = _refined(family, form, cut)
+        if policy.whole_expert_groups:
+            form = replace(form, tiles=tuple(replace(t, whole_only=t.rows == 1) for t in form.tiles))
         return _expert_shape(family, form, cut, policy), form
     shape = _SHARES[family.shard](family, cut.tensor, policy)
     if policy.whole_tiles and family.shard is not WeightShard.KV_HEADS:

@@ -23,6 +23,7 @@ class Tile:
         bits: bits of the number.
         word_bits: numbers of neighbouring outputs are packed into words of so many bits; 0: they are not.
         flat: tiles of ``columns`` values run over the whole tensor, whatever its rows.
+        whole_only: inputs that fill no tile have no number.
     """
 
     rows: int
@@ -30,6 +31,7 @@ class Tile:
     bits: int
     word_bits: int = 0
     flat: bool = False
+    whole_only: bool = False
 
     def stored_bytes(self, rows: int, columns: int) -> int:
         """Return the bytes of the numbers of one matrix."""
@@ -37,6 +39,8 @@ class Tile:
             return _bytes(-(-rows * columns // (self.columns or rows * columns)) * self.bits)
         down = -(-rows // self.rows) if self.rows else 1
         across = -(-columns // self.columns) if self.columns else 1
+        if self.whole_only and self.columns:
+            across = columns // self.columns
         if self.word_bits:
             return across * _packed_bytes(down, self.bits, self.word_bits)
         return _bytes(down * across * self.bits)
