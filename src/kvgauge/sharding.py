@@ -73,11 +73,13 @@ class Cut:
         tensor: ranks that cut a layer.
         expert: ranks that cut one expert.
         intermediate: an expert's inner width, of which its joined projections hold several.
+        kernel: name of the format of an expert's matrices; its biases are padded for the same kernel.
     """
 
     tensor: int
     expert: int = 1
     intermediate: int = 0
+    kernel: str = ""
 
 
 def rank_tensor(
@@ -98,7 +100,7 @@ def rank_tensor(
             form = _refined(family, form, cut)
         if policy.whole_expert_groups:
             form = replace(form, tiles=tuple(replace(t, whole_only=t.rows == 1) for t in form.tiles))
-        return _expert_shape(family, form, cut, policy), form
+        return _expert_shape(family, cut, policy.expert_padding.get(cut.kernel, _NO_PADDING)), form
     shape = _SHARES[family.shard](family, cut.tensor, policy)
     if policy.whole_tiles and family.shard is not WeightShard.KV_HEADS:
         _check_tiles(family, form, shape, cut.tensor)
@@ -184,8 +186,7 @@ def _check_tiles(family: TensorFamily, form: WeightFormat, shape: tuple[int, ...
                 )
 
 
-def _expert_shape(family: TensorFamily, form: WeightFormat, cut: Cut, policy: ShardPolicy) -> tuple[int, ...]:
-    padding = policy.expert_padding.get(form.name, _NO_PADDING)
+def _expert_shape(family: TensorFamily, cut: Cut, padding: ExpertPadding) -> tuple[int, ...]:
     step = padding.intermediate
     first, *rest = family.shape
     if family.shard is WeightShard.COLUMN:

@@ -6,6 +6,7 @@ partial tiles are whole ones. Layers go to the stages that their caches go to.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
@@ -25,6 +26,7 @@ _TOWERS = frozenset({Part.VISION, Part.AUDIO, Part.PROJECTOR})
 _FIRST = frozenset({Part.EMBEDDING, Part.PER_LAYER_EMBEDDING})
 #: Norms of what the first stage computes before the layers; any other norm that is no layer's is the last.
 _FIRST_NORMS = ("word_embeddings_layernorm", "per_layer_projection_norm")
+_MOST_EXPERT_RANKS = 4096
 _CANDIDATES = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 24, 32, 64)
 
 
@@ -34,6 +36,16 @@ class _Share(NamedTuple):
     tensor_size: int
     layers: tuple[int, ...]
     experts: tuple[int, ...]
+
+
+class _Expert(NamedTuple):
+    """What the experts of some layers have in common: inner width, and format of their matrices."""
+
+    width: int
+    kernel: str
+
+
+_Experts = Mapping[tuple[int, ...], _Expert]
 
 
 def rank_bytes(
@@ -86,10 +98,10 @@ def _per_rank(
     bits: WeightFormat | None,
 ) -> tuple[int, ...]:
     _check_layout(layout, num_layers)
-    widths = _intermediate_sizes((*stored.families, *stored.mtp_families))
+    experts = _experts(stored)
     try:
         shares = [
-            _share(item, place, layout, widths, policy, bits)
+            _share(item, place, layout, experts, policy, bits)
             for item, place in _placed(stored, layout, num_layers, policy, mtp=mtp)
         ]
     except FeatureUnsupportedError as error:
@@ -98,11 +110,13 @@ def _per_rank(
         raise FeatureUnsupportedError(
             error.message, hint=_what_can(stored, layout, num_layers, policy, mtp=mtp), field="tp"
         ) from None
-    return tuple(
-        sum(share.tensor_size * share.layers[stage] * share.experts[rank] for share in shares)
-        for stage in range(layout.pipeline)
-        for rank in range(layout.tensor)
-    )
+    each = _ranks_of_an_expert(layout)
+    sizes: list[int] = []
+    for stage in range(layout.pipeline):
+        held = [(share.tensor_size * share.layers[stage], share.experts) for share in shares]
+        for group in range(layout.tensor // each):
+            sizes += [sum(size * experts[group] for size, experts in held)] * each
+    return tuple(sizes)
 
 
 def _check_layout(layout: Parallelism, num_layers: int) -> None:
@@ -110,7 +124,7 @@ def _check_layout(layout: Parallelism, num_layers: int) -> None:
         raise FeatureUnsupportedError(f"--pp {layout.pipeline} exceeds the {num_layers} layers", field="pp")
     ranks = layout.tensor * layout.data
     if layout.expert > 1 and (ranks % layout.expert or _uneven(layout.expert, layout.tensor)):
-        sizes = range(2, ranks + 1)
+        sizes = range(2, min(ranks, _MOST_EXPERT_RANKS) + 1)
         can = [str(n) for n in sizes if not ranks % n and not _uneven(n, layout.tensor)][:12]
         raise FeatureUnsupportedError(
             f"--ep {layout.expert} can't be spread over --tp {layout.tensor} x --dp {layout.data} ranks",
@@ -131,10 +145,10 @@ def _what_can(
     for ranks in _CANDIDATES:
         other = Parallelism(ranks, layout.pipeline)
         placed = _placed(stored, other, num_layers, policy, mtp=mtp)
-        widths = _intermediate_sizes((*stored.families, *stored.mtp_families))
+        experts = _experts(stored)
         try:
             for item, _ in placed:
-                rank_tensor(item.family, item.format, _cut(item.family, other, widths), policy)
+                rank_tensor(item.family, item.format, _cut(item.family, other, experts), policy)
         except FeatureUnsupportedError:
             continue
         fits.append(ranks)
@@ -186,9 +200,11 @@ def _layers_by_stage(family: TensorFamily, stages: tuple[range, ...], policy: Sh
     if family.part in _TOWERS:
         return tuple(count if policy.towers_everywhere or not number else 0 for number in range(final + 1))
     if family.layers:
-        beyond = sum(index >= stages[-1].stop for index in family.layers)
-        inside = [sum(index in stage for index in family.layers) for stage in stages]
-        return (*inside[:-1], inside[-1] + beyond)
+        held = [0] * len(stages)
+        starts = [stage.start for stage in stages]
+        for index in family.layers:
+            held[bisect_right(starts, index) - 1] += 1
+        return tuple(held)
     everywhere = (policy.embedding_everywhere and _is_embedding(family)) or (
         policy.head_everywhere and family.part is Part.LM_HEAD
     )
@@ -201,38 +217,47 @@ def _share(
     item: StoredFamily,
     layers: tuple[int, ...],
     layout: Parallelism,
-    widths: Mapping[tuple[int, ...], int],
+    experts: _Experts,
     policy: ShardPolicy,
     bits: WeightFormat | None,
 ) -> _Share:
     family = item.family
-    shape, form = rank_tensor(family, item.format, _cut(family, layout, widths), policy)
+    shape, form = rank_tensor(family, item.format, _cut(family, layout, experts), policy)
     size = (bits or form).stored_bytes(shape)
-    return _Share(size, layers, _experts_by_rank(family.num_experts, layout))
+    return _Share(size, layers, _experts_by_group(family.num_experts, layout))
 
 
-def _cut(family: TensorFamily, layout: Parallelism, widths: Mapping[tuple[int, ...], int]) -> Cut:
-    width = widths.get(family.layers, 0)
-    is_joined = width and not family.shape[0] % width
-    return Cut(layout.tensor, max(1, layout.tensor // layout.expert), width if is_joined else 0)
+def _cut(family: TensorFamily, layout: Parallelism, experts: _Experts) -> Cut:
+    own = experts.get(family.layers)
+    each = _ranks_of_an_expert(layout)
+    if own is None or not family.num_experts:
+        return Cut(layout.tensor, each)
+    width = 0 if family.shape[0] % own.width else own.width
+    return Cut(layout.tensor, each, width, own.kernel)
 
 
-def _experts_by_rank(count: int, layout: Parallelism) -> tuple[int, ...]:
-    """Return how many experts each tensor rank of the first replica holds, whole or cut.
+def _ranks_of_an_expert(layout: Parallelism) -> int:
+    """Return how many tensor ranks cut one expert; 1 where each holds whole ones."""
+    return max(1, layout.tensor // layout.expert)
 
-    The first ranks hold one more where they don't divide (vLLM ``determine_expert_map``, linear placement).
+
+def _experts_by_group(count: int, layout: Parallelism) -> tuple[int, ...]:
+    """Return how many experts each group of tensor ranks of the first replica holds, whole or cut.
+
+    The first groups hold one more where they don't divide (vLLM ``determine_expert_map``, linear placement).
+    Without expert parallelism there is one group.
     """
+    groups = layout.tensor // _ranks_of_an_expert(layout)
     if not count:
-        return (1,) * layout.tensor
+        return (1,) * groups
     even, more = divmod(count, layout.expert)
-    each = max(1, layout.tensor // layout.expert)
-    return tuple(even + (rank // each < more) for rank in range(layout.tensor))
+    return tuple(even + (group < more) for group in range(groups))
 
 
-def _intermediate_sizes(families: Iterable[StoredFamily]) -> dict[tuple[int, ...], int]:
-    """Return layers -> inner width of their experts: the inputs of the projection back."""
+def _experts(stored: StoredWeights) -> _Experts:
+    """Return layers -> their experts, told by the projection back: its inputs are their inner width."""
     return {
-        item.family.layers: item.family.shape[1]
-        for item in families
+        item.family.layers: _Expert(item.family.shape[1], item.format.name)
+        for item in (*stored.families, *stored.mtp_families)
         if item.family.num_experts and item.family.shard is WeightShard.ROW and len(item.family.shape) > 1
     }
