@@ -25,6 +25,7 @@ from kvgauge.render.messages.errors_zh import (
     request,
     sources,
     weights,
+    what_if,
 )
 
 TABLES: tuple[Mapping[str, str], ...] = (
@@ -32,6 +33,7 @@ TABLES: tuple[Mapping[str, str], ...] = (
     engines.TABLE,
     readers.TABLE,
     weights.TABLE,
+    what_if.TABLE,
     ranks.TABLE,
     gguf.TABLE,
     sources.TABLE,
