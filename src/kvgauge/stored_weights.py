@@ -17,11 +17,16 @@ class StoredFamily:
 
     Args:
         is_duplicate: the file holds these values a second time (a tied head); an engine loads them once.
+        logical: parameters that all its tensors stand for, where packed values or scales hold other numbers:
+            0 for scales. None: those of the family.
+        align_bytes: every tensor takes a multiple of so many bytes (GGUF: 32), in the file and in memory.
     """
 
     family: TensorFamily
     format: WeightFormat
     is_duplicate: bool = False
+    logical: int | None = None
+    align_bytes: int = 1
 
     @property
     def num_bytes(self) -> int:
@@ -31,12 +36,18 @@ class StoredFamily:
         return self.file_bytes
 
     @property
+    def num_parameters(self) -> int:
+        """Parameters that its tensors stand for."""
+        return self.family.num_parameters if self.logical is None else self.logical
+
+    @property
     def file_bytes(self) -> int:
         """Bytes that the tensors take in the file."""
         if self.family.tied_to and not self.is_duplicate:
             return 0
-        copies = max(1, len(self.family.layers)) * max(1, self.family.num_experts)
-        return copies * self.format.stored_bytes(self.family.shape)
+        slices = max(1, self.family.num_experts) if self.family.stacked else 1
+        size = slices * self.format.stored_bytes(self.family.shape)
+        return self.family.num_tensors * -(-size // self.align_bytes) * self.align_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +107,7 @@ def _by_part(families: Iterable[StoredFamily]) -> tuple[PartBytes, ...]:
     for stored in families:
         key = (stored.family.part, stored.format.name)
         parameters, size = sums.get(key, (0, 0))
-        own = 0 if stored.is_duplicate else stored.family.num_parameters
+        own = 0 if stored.is_duplicate else stored.num_parameters
         sums[key] = (parameters + own, size + stored.num_bytes)
     order = {part: place for place, part in enumerate(Part)}
     rows = (PartBytes(part, dtype, *sums[part, dtype]) for part, dtype in sums)
