@@ -23,6 +23,7 @@ TABLE: Mapping[str, str] = {
         "仅凭权重无法知道模型要保留什么；请把它的 config.json 放在旁边"
     ),
     "the folder holds more than {0} weight files": "该文件夹中的权重文件多于 {0} 个",
+    "{0} of {1} files": "{1} 个文件中的 {0} 个",
     "name one of them": "请写出其中一个",
     "{0} headers take more than {1} s": "{0} 个文件头耗时超过 {1} 秒",
     # arithmetic
