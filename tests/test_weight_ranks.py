@@ -245,6 +245,13 @@ def test_the_vocabulary_is_padded_in_vllm_on_one_rank_too():
         rank_bytes(one(family), Parallelism(3), num_layers=1, policy=VLLM)
 
 
+def test_a_tower_that_ranks_do_not_divide_is_whole_or_refused():
+    family = TensorFamily("tower", (3420, 8), Part.VISION, WeightShard.COLUMN)
+    assert rank_bytes(one(family), Parallelism(8), num_layers=1) == (3420 * 16,) * 8
+    with pytest.raises(FeatureUnsupportedError, match="3420 outputs"):
+        rank_bytes(one(family), Parallelism(8), num_layers=1, policy=VLLM)
+
+
 def test_scales_follow_the_cut():
     family = TensorFamily("down", (256, 768), Part.MLP, WeightShard.ROW, ())
     stored = one(family, fp8_blocks(128, 128))

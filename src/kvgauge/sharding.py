@@ -42,6 +42,7 @@ class ShardPolicy:
         expert_padding: format name -> what its expert kernels need.
         refines_expert_tiles: a cut expert whose tiles it divides gets smaller tiles, of a common divisor.
         loads_tied_projections: a projection that shares another one's memory is loaded once more.
+        whole_towers: a tower's tensor that the ranks don't divide is whole on each; else refused.
         embedding_everywhere: every pipeline stage holds the embedding.
         head_everywhere: every pipeline stage holds the head.
         towers_everywhere: every pipeline stage holds the towers and projectors.
@@ -56,10 +57,14 @@ class ShardPolicy:
     refines_expert_tiles: bool = False
     whole_expert_groups: bool = False
     loads_tied_projections: bool = False
+    whole_towers: bool = True
     embedding_everywhere: bool = False
     head_everywhere: bool = False
     towers_everywhere: bool = False
 
+
+#: Parts that encode what is no text; their layers are not the decoder's.
+TOWERS = frozenset({Part.VISION, Part.AUDIO, Part.PROJECTOR})
 
 #: What must be held: the even share of each tensor.
 THEORY = ShardPolicy()
@@ -101,7 +106,12 @@ def rank_tensor(
         if policy.whole_expert_groups:
             form = replace(form, tiles=tuple(replace(t, whole_only=t.rows == 1) for t in form.tiles))
         return _expert_shape(family, cut, policy.expert_padding.get(cut.kernel, _NO_PADDING)), form
-    shape = _SHARES[family.shard](family, cut.tensor, policy)
+    try:
+        shape = _SHARES[family.shard](family, cut.tensor, policy)
+    except FeatureUnsupportedError:
+        if not policy.whole_towers or family.part not in TOWERS:
+            raise
+        return family.shape, form
     if policy.whole_tiles and family.shard is not WeightShard.KV_HEADS:
         _check_tiles(family, form, shape, cut.tensor)
     return shape, form

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from kvgauge.cache import pipeline_stages
 from kvgauge.errors import FeatureUnsupportedError
-from kvgauge.sharding import THEORY, Cut, ShardPolicy, rank_tensor
+from kvgauge.sharding import THEORY, TOWERS, Cut, ShardPolicy, rank_tensor
 from kvgauge.stored_weights import StoredFamily, StoredWeights
 from kvgauge.weight_formats import WeightFormat
 from kvgauge.weights import Part, TensorFamily, WeightShard
@@ -20,8 +20,6 @@ from kvgauge.workload import Parallelism
 
 __all__ = ["THEORY", "ShardPolicy", "rank_bytes", "rank_elements"]
 
-#: Parts of the first stage whatever their layers: those layers are not the decoder's.
-_TOWERS = frozenset({Part.VISION, Part.AUDIO, Part.PROJECTOR})
 #: Parts of the first stage where they are no layer's.
 _FIRST = frozenset({Part.EMBEDDING, Part.PER_LAYER_EMBEDDING})
 #: Norms of what the first stage computes before the layers; any other norm that is no layer's is the last.
@@ -197,7 +195,7 @@ def _is_tied(families: Iterable[StoredFamily]) -> bool:
 def _layers_by_stage(family: TensorFamily, stages: tuple[range, ...], policy: ShardPolicy) -> tuple[int, ...]:
     count = max(1, len(family.layers))
     final = len(stages) - 1
-    if family.part in _TOWERS:
+    if family.part in TOWERS:
         return tuple(count if policy.towers_everywhere or not number else 0 for number in range(final + 1))
     if family.layers:
         held = [0] * len(stages)

@@ -77,6 +77,7 @@ def shard_policy(
         or (model_type in _WIDE_ROUTER_WITHOUT_KERNEL and compute_capability[0] not in (_HOPPER, _BLACKWELL)),
         refines_expert_tiles=True,
         whole_expert_groups=True,
+        whole_towers=False,
         expert_padding=MappingProxyType(
             _expert_padding(compute_capability[0], expert_activation, num_experts)
         ),
