@@ -293,6 +293,13 @@ def test_refusals_name_what_can(tp, model):
         assert rank_bytes(stored, Parallelism(size), num_layers=num_layers, policy=VLLM)
 
 
+def test_tensors_that_layers_share_are_on_every_stage():
+    shared = TensorFamily("model.shared.q_proj.weight", (8, 4), Part.ATTENTION, WeightShard.COLUMN)
+    own = TensorFamily("model.layers.{layer}.q_proj.weight", (8, 4), Part.ATTENTION, layers=(0, 1, 2))
+    stored = StoredWeights(tuple(StoredFamily(family, plain("bf16")) for family in (shared, own)))
+    assert rank_bytes(stored, Parallelism(1, 3), num_layers=3) == (128,) * 3
+
+
 def test_more_stages_than_layers_are_refused():
     with pytest.raises(FeatureUnsupportedError, match="exceeds the 1 layers"):
         rank_bytes(experts(2), Parallelism(1, 2), num_layers=1)

@@ -22,6 +22,8 @@ __all__ = ["THEORY", "ShardPolicy", "rank_bytes", "rank_elements"]
 
 #: Parts of the first stage where they are no layer's.
 _FIRST = frozenset({Part.EMBEDDING, Part.PER_LAYER_EMBEDDING})
+#: Parts of the last stage where they are no layer's; what is left is shared by layers, so on every stage.
+_LAST = frozenset({Part.LM_HEAD, Part.NORM, Part.OTHER, Part.MTP})
 #: Norms of what the first stage computes before the layers; any other norm that is no layer's is the last.
 _FIRST_NORMS = ("word_embeddings_layernorm", "per_layer_projection_norm")
 _MOST_EXPERT_RANKS = 4096
@@ -203,12 +205,17 @@ def _layers_by_stage(family: TensorFamily, stages: tuple[range, ...], policy: Sh
         for index in family.layers:
             held[bisect_right(starts, index) - 1] += 1
         return tuple(held)
-    everywhere = (policy.embedding_everywhere and _is_embedding(family)) or (
-        policy.head_everywhere and family.part is Part.LM_HEAD
-    )
+    if _is_everywhere(family, policy):
+        return (1,) * (final + 1)
     is_first = family.part in _FIRST or any(word in family.name for word in _FIRST_NORMS)
     place = 0 if is_first else final
-    return tuple(int(everywhere or number == place) for number in range(final + 1))
+    return tuple(int(number == place) for number in range(final + 1))
+
+
+def _is_everywhere(family: TensorFamily, policy: ShardPolicy) -> bool:
+    if family.part is Part.LM_HEAD:
+        return policy.head_everywhere
+    return family.part not in _FIRST | _LAST or (policy.embedding_everywhere and _is_embedding(family))
 
 
 def _share(
