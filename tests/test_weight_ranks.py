@@ -300,6 +300,12 @@ def test_tensors_that_layers_share_are_on_every_stage():
     assert rank_bytes(stored, Parallelism(1, 3), num_layers=3) == (128,) * 3
 
 
+def test_a_total_alone_is_shared_evenly():
+    family = TensorFamily("model.safetensors.index.json", (1001,), Part.OTHER)
+    stored = StoredWeights((StoredFamily(family, plain("uint8")),), source="index")
+    assert rank_bytes(stored, Parallelism(2, 2), num_layers=2) == (251,) * 4
+
+
 def test_more_stages_than_layers_are_refused():
     with pytest.raises(FeatureUnsupportedError, match="exceeds the 1 layers"):
         rank_bytes(experts(2), Parallelism(1, 2), num_layers=1)

@@ -59,7 +59,8 @@ def rank_bytes(
     """Return the bytes of each rank of the fullest replica (pipeline stage x tensor ranks + tensor rank).
 
     Args:
-        stored: the whole model.
+        stored: the whole model. Where only a total is known, each rank has an even share of it, which is
+            a little less than what it holds.
         layout: ranks. Expert parallelism spreads whole experts over ranks of all replicas, the first ones
             holding one more where they don't divide; fewer expert than tensor ranks cut each expert too.
         num_layers: layers of the decoder, which the pipeline is cut into.
@@ -98,6 +99,9 @@ def _per_rank(
     bits: WeightFormat | None,
 ) -> tuple[int, ...]:
     _check_layout(layout, num_layers)
+    if stored.source == "index":
+        ranks = layout.tensor * layout.pipeline
+        return (-(-stored.num_bytes // ranks),) * ranks
     experts = _experts(stored)
     try:
         shares = [
