@@ -43,6 +43,8 @@ def read_weights(config: Mapping[str, object]) -> ModelWeights | None:
             return None
     top = ConfigView(config, view.log)
     for stack in (*row.stacks, *(text_row.stacks if text_row is not None and text_row is not row else ())):
+        if not _known_kind(stack, top):
+            return None
         families += _stack_families(stack, top, view)
     return ModelWeights(tuple(families), tuple(mtp))
 
@@ -66,7 +68,7 @@ def _accounts_for(view: ConfigView, row: ModelTypeRow, families: list[TensorFami
     words = "+".join(set(read_pattern(view, row).words)).split("+")
     if "conv" in words and Part.CONVOLUTION not in parts:
         return False
-    if "state" in words and not parts & {Part.LINEAR_ATTENTION, Part.MAMBA}:
+    if "state" in words and not parts & {Part.LINEAR_ATTENTION, Part.MAMBA, Part.CONVOLUTION}:
         return False
     return not is_latent(view) or any(".kv_b_proj" in family.name for family in families)
 
@@ -74,6 +76,8 @@ def _accounts_for(view: ConfigView, row: ModelTypeRow, families: list[TensorFami
 def _tied(config: Mapping[str, object], row: WeightRow, text_row: WeightRow, view: ConfigView) -> bool:
     """Whether the head is the embedding: what the file states, else what the model's code says."""
     stated = (config.get("tie_word_embeddings"), view.values.get("tie_word_embeddings"))
+    if row.text_ties:
+        return any(said is True for said in stated)
     code = (row.tied, text_row.tied, _tied_default(row), _tied_default(text_row))
     return next((said for said in (*stated, *code) if isinstance(said, bool)), True)
 
@@ -131,6 +135,13 @@ def _with_tie(family: TensorFamily, tied: bool) -> TensorFamily:
 def _prefixed(families: list[TensorFamily], prefix: str) -> list[TensorFamily]:
     """Put a composite's prefix before the names of its language model."""
     return [replace(family, name=prefix + family.name) for family in families] if prefix else families
+
+
+def _known_kind(row: StackRow, top: ConfigView) -> bool:
+    """Whether the tensors of a part are known, where a composite may be made with parts of several kinds."""
+    section = top.section(row.section) if row.section and row.kinds else None
+    kind = section.text("model_type") if section is not None else None
+    return kind is None or kind in row.kinds
 
 
 def _stack_families(row: StackRow, top: ConfigView, text: ConfigView) -> tuple[TensorFamily, ...]:

@@ -64,7 +64,7 @@ class DecoderLayers:
         unique = any(name in self.view.values for name in _UNIQUE)
         for index, word in enumerate(self.pattern.words):
             facts = self.facts(index, word, shared=owners[index] is not None)
-            plain = tuple(facts[name] for name in ("raw", "moe", "indexed", "shared"))
+            plain = tuple(facts[name] for name in ("raw", "moe", "indexed", "shared", "first"))
             own = tuple(str(values[index]) for values in lists)
             yield (word, plain, own, index if unique else 0), facts
 
@@ -81,6 +81,7 @@ class DecoderLayers:
         return {
             **kinds,
             "layer": index,
+            "first": int(index == 0),
             "count": self.count,
             "attends": int(any(part in _ATTENDS for part in parts)),
             "raw": _raw_word(self.view, index),

@@ -8,7 +8,7 @@ from math import isfinite
 from kvgauge.errors import InvalidFieldError
 from kvgauge.readers.hf.config import ConfigView, short
 from kvgauge.readers.hf.weights.expressions import Value, evaluate
-from kvgauge.readers.values import MAX_WIDTH
+from kvgauge.readers.values import MAX_LAYERS, MAX_WIDTH
 
 LayerFacts = Mapping[str, Value | Callable[[], Value]]
 
@@ -84,9 +84,11 @@ class Symbols:
         return self._scalar(value, view.path + leaf)
 
     def _length(self, name: str) -> int:
-        entries = self.view.items(name)
-        if entries is None:
-            raise self.view.missing(name, "gives the number of tensors")
+        top = name.startswith("top__") and self.top is not None
+        view = self.top if top and self.top is not None else self.view
+        entries = view.values.get(name.removeprefix("top__"))
+        if not isinstance(entries, list | tuple) or len(entries) > MAX_LAYERS:
+            raise view.missing(name.removeprefix("top__"), "gives the number of tensors")
         return len(entries)
 
     def _scalar(self, value: object, where: str) -> Value:

@@ -53,6 +53,7 @@ class StackRow:
         repeat: expression for the layers of a tower; "" for the decoder, whose pattern says it.
         default_type: model type whose class defaults stand for fields that the section omits.
         optional: a file without the section has no such part.
+        kinds: model types that the section may name; empty where it may name any.
     """
 
     blocks: tuple[str, ...]
@@ -62,6 +63,7 @@ class StackRow:
     repeat: str = ""
     default_type: str = ""
     optional: bool = False
+    kinds: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +79,7 @@ class WeightRow:
         mtp: blocks of one multi-token-prediction layer.
         mtp_prefix: what its names have for ``model.layers.``, from 0; else the decoder's count goes on.
         mtp_default: modules of a file that does not say how many.
+        text_ties: a composite whose language model may say that the head is the embedding, over its own false.
     """
 
     model_type: str
@@ -91,6 +94,7 @@ class WeightRow:
     mtp: tuple[str, ...] = ()
     mtp_prefix: str = ""
     mtp_default: int = 0
+    text_ties: bool = False
 
 
 _LAYER = "model.layers.{layer}"
@@ -163,7 +167,8 @@ def _stack(raw: dict[str, object]) -> StackRow:
     values = dict(raw)
     blocks = tuple(cast("list[str]", values.pop("blocks")))
     rename = _pairs(values.pop("rename", ()))
-    return StackRow(blocks, rename=rename, **values)  # type: ignore[arg-type]
+    kinds = tuple(cast("list[str]", values.pop("kinds", ())))
+    return StackRow(blocks, rename=rename, kinds=kinds, **values)  # type: ignore[arg-type]
 
 
 def _pairs(raw: object) -> tuple[tuple[str, str], ...]:
