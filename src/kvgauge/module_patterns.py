@@ -25,8 +25,8 @@ class ModulePattern(NamedTuple):
     Args:
         text: a piece of the name, whole components.
         is_end: the name ends with it; else it stands anywhere.
-        before: the component before the layer's number, where ``layers`` are named: ``layers``.
-        layers: ``before.N.text``; without text everything in these layers.
+        before: what stands before the layer's number, where that is part of the pattern: ``layers``.
+        layers: ``before.N.text`` of these layers, else of any; without text everything in them.
     """
 
     text: str
@@ -36,14 +36,14 @@ class ModulePattern(NamedTuple):
 
     def matches(self, module: Module) -> bool:
         """Whether the pattern matches any of the modules."""
-        if self.layers:
-            return self._rest(module) and bool(set(self.layers) & set(module.layers))
+        if self.before:
+            return self._rest(module) and (not self.layers or bool(set(self.layers) & set(module.layers)))
         return module.name.endswith(self.text) if self.is_end else self.text in module.name
 
     def covers(self, module: Module) -> bool:
         """Whether the pattern matches all of the modules, from the start of a component."""
-        if self.layers:
-            return self._rest(module) and set(module.layers) <= set(self.layers)
+        if self.before:
+            return self._rest(module) and (not self.layers or set(module.layers) <= set(self.layers))
         return self.matches(module) and f".{self.text}" in f".{module.name}"
 
     def _rest(self, module: Module) -> bool:
@@ -75,7 +75,14 @@ def cover(wanted: Iterable[Module], others: Iterable[Module]) -> tuple[ModulePat
 
 def _plainness(pattern: ModulePattern) -> tuple[object, ...]:
     """Patterns without layers first, then those that stand anywhere, then short ones."""
-    return (len(pattern.layers), pattern.is_end, pattern.text.count("."), len(pattern.text), pattern)
+    return (
+        len(pattern.layers),
+        len(pattern.before),
+        pattern.is_end,
+        pattern.text.count("."),
+        len(pattern.text),
+        pattern,
+    )
 
 
 def _candidates(module: Module) -> Iterator[ModulePattern]:
@@ -96,8 +103,14 @@ def _candidates(module: Module) -> Iterator[ModulePattern]:
 
 def _layered(module: Module) -> Iterator[ModulePattern]:
     head, found, rest = module.name.partition(f".{LAYER}.")
-    before = head.rpartition(".")[2]
-    if found and before and module.layers:
-        yield ModulePattern("", before=before, layers=module.layers)
-        if LAYER not in rest and "{expert}" not in rest:
+    if not found:
+        return
+    components = head.split(".")
+    is_whole = LAYER not in rest and "{expert}" not in rest
+    for start in range(len(components)):
+        before = ".".join(components[start:])
+        if module.layers:
+            yield ModulePattern("", before=before, layers=module.layers)
+        if is_whole:
+            yield ModulePattern(rest, is_end=True, before=before)
             yield ModulePattern(rest, is_end=True, before=before, layers=module.layers)

@@ -149,13 +149,14 @@ def _auto_round(model_id: str, weights: ModelWeights, scheme: Scheme, model_dtyp
 
 def _auto_round_pattern(pattern: ModulePattern) -> str:
     end = "$" if pattern.is_end else ""
-    if not pattern.layers:
+    if not pattern.before:
         return f"{pattern.text}{end}"
-    numbers = _numbers(pattern.layers)
-    return f"{pattern.before}.{numbers}.{pattern.text}{end}"
+    return f"{pattern.before}.{_numbers(pattern.layers)}.{pattern.text}{end}"
 
 
 def _numbers(layers: tuple[int, ...]) -> str:
+    if not layers:
+        return r"\d+"
     return str(layers[0]) if len(layers) == 1 else f"({'|'.join(map(str, layers))})"
 
 
@@ -226,9 +227,10 @@ def _recipe(preset: str, scheme: Scheme) -> tuple[str, str]:
 def _llm_compressor_pattern(pattern: ModulePattern) -> str:
     end = "$" if pattern.is_end else ".*"
     text = pattern.text.replace(".", r"\.")
-    if not pattern.layers:
+    if not pattern.before:
         return f"re:.*{text}{end}"
-    return rf"re:.*{pattern.before}\.{_numbers(pattern.layers)}\.{text}{end}"
+    before = pattern.before.replace(".", r"\.")
+    return rf"re:.*{before}\.{_numbers(pattern.layers)}\.{text}{end}"
 
 
 # llama-quantize
@@ -240,6 +242,8 @@ def _llama_quantize(model_id: str, weights: ModelWeights, scheme: Scheme, model_
     kept, quantised, unnamed = _gguf_modules(weights, scheme, model_dtype)
     ignore = tuple(_gguf_pattern(pattern) for pattern in cover(kept, quantised))
     words = ["llama-quantize"]
+    if mix in scheme_table()["needs_imatrix"]:
+        words += ["--imatrix", "imatrix.gguf"]
     present = _parts(weights)
     if _TABLES & present & scheme.keep:
         words += ["--token-embedding-type", dtype]
@@ -300,6 +304,6 @@ def _gguf_names(module: Module, part: Part, depth: int) -> list[Module]:
 def _gguf_pattern(pattern: ModulePattern) -> str:
     text = pattern.text.replace(".", r"\.")
     end = r"\.weight$" if pattern.is_end else ""
-    if not pattern.layers:
+    if not pattern.before:
         return f"{text}{end}"
     return rf"{pattern.before}\.{_numbers(pattern.layers)}\.{text}{end}"
