@@ -5,16 +5,74 @@ Weights that can't be known are None with a note that says why; a cache is sized
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from kvgauge.architecture import ModelArchitecture, Note
-from kvgauge.errors import KvgaugeError
+from kvgauge.errors import FeatureUnsupportedError, KvgaugeError
 from kvgauge.readers import is_gguf
 from kvgauge.sources import RawModel
 from kvgauge.stored_weights import PartBytes, StoredWeights
+from kvgauge.weights import ModelWeights
 from kvgauge.workload import Parallelism
+
+if TYPE_CHECKING:
+    from kvgauge.quantiser_commands import Command
+    from kvgauge.weight_schemes import Scheme
+    from kvgauge.what_if import AdviceRow
+
+
+@dataclass(frozen=True)
+class WhatIf:
+    """A quantisation that was asked for: what it keeps, what that costs, and how it is made."""
+
+    model_id: str
+    scheme: Scheme
+    weights: ModelWeights
+    model_dtype: str
+
+    @cached_property
+    def advice(self) -> tuple[AdviceRow, ...]:
+        """What is sensitive, part by part."""
+        from kvgauge.what_if import sensitivity  # noqa: PLC0415 - few ask
+
+        return sensitivity(self.weights, self.scheme, self.model_dtype)
+
+    @cached_property
+    def commands(self) -> tuple[Command, ...]:
+        """The quantisers' commands."""
+        from kvgauge.quantiser_commands import quantiser_commands  # noqa: PLC0415 - few ask
+
+        return quantiser_commands(self.model_id, self.weights, self.scheme, self.model_dtype)
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the ``what_if`` object."""
+        return {
+            "scheme": self.scheme.text,
+            "advice": [
+                {
+                    "part": row.part.value,
+                    "advice": row.advice,
+                    "kept": row.is_kept,
+                    "num_parameters": row.num_parameters,
+                    "bytes": row.num_bytes,
+                    "bytes_unquantised": row.bytes_now,
+                    "keeping_costs_bytes": row.keeping_costs_bytes,
+                    "source": row.source,
+                }
+                for row in self.advice
+            ],
+            "commands": [
+                {
+                    "tool": command.tool,
+                    "language": command.language,
+                    "text": command.text,
+                    "ignore": list(command.ignore),
+                }
+                for command in self.commands
+            ],
+        }
 
 
 class Weighed(NamedTuple):
@@ -22,6 +80,7 @@ class Weighed(NamedTuple):
 
     stored: StoredWeights | None
     notes: tuple[Note, ...] = ()
+    what_if: WhatIf | None = None
 
 
 @dataclass(frozen=True)
@@ -39,6 +98,7 @@ class WeightAnswer:
     parallelism: Parallelism
     mtp: bool = False
     grade: str = "exact"
+    what_if: WhatIf | None = None
 
     @cached_property
     def total_bytes(self) -> int:
@@ -96,6 +156,7 @@ class WeightAnswer:
             "scheme": stored.scheme,
             "mtp_bytes": stored.mtp_bytes,
             "checkpoint_bytes": stored.file_bytes,
+            "what_if": self.what_if.to_dict() if self.what_if else None,
         }
 
 
@@ -111,14 +172,14 @@ def answer_weights(
         KvgaugeError: the scheme is not known or not possible, or a shape can't be divided over the ranks.
     """
     if scheme is None:
-        stored, notes = model.weighed
+        stored, notes, what_if = model.weighed
         grade = "exact" if stored is None or stored.source != "index" else "assumed"
     else:
-        stored, notes = weigh_as(model.raw, model.architecture, scheme)
+        stored, notes, what_if = weigh_as(model.raw, model.architecture, scheme)
         grade = "assumed"
     if stored is None:
         return None, notes
-    answer = WeightAnswer(stored, model.architecture, parallelism, mtp=mtp, grade=grade)
+    answer = WeightAnswer(stored, model.architecture, parallelism, mtp, grade, what_if)
     _ = answer.per_rank_bytes  # refuses an impossible split now, not when it is printed
     return answer, notes
 
@@ -134,9 +195,25 @@ class Weighable(Protocol):
     def weighed(self) -> Weighed: ...  # noqa: D102
 
 
-def weigh_as(raw: RawModel, architecture: ModelArchitecture, scheme: str) -> Weighed:
-    """Return the weights in a scheme that the model is not published in."""
-    raise NotImplementedError
+def weigh_as(raw: RawModel, architecture: ModelArchitecture, word: str) -> Weighed:
+    """Return the weights in a scheme that the model need not be published in.
+
+    Raises:
+        KvgaugeError: the scheme is not known, or the model's tensors are not.
+    """
+    from kvgauge.what_if import parse_scheme, reweigh  # noqa: PLC0415 - few ask
+
+    scheme = parse_scheme(word)
+    weights = _families(raw)
+    if weights is None:
+        raise FeatureUnsupportedError(
+            f"--weights {word[:40]}: the tensors of {architecture.model_type or 'this type'} are not known",
+            hint="leave --weights out",
+            field="weights",
+        )
+    stored = reweigh(weights, scheme, architecture.model_dtype)
+    asked = WhatIf(raw.id, scheme, weights, architecture.model_dtype)
+    return Weighed(stored, stored.notes, asked)
 
 
 def weigh(raw: RawModel, architecture: ModelArchitecture) -> Weighed:
@@ -157,23 +234,23 @@ def _unknown(why: str) -> Note:
     return Note("weights_unknown", "warning", text, (("why", why),))
 
 
-def _from_config(raw: RawModel, architecture: ModelArchitecture) -> StoredWeights | None:
+def _families(raw: RawModel) -> ModelWeights | None:
     from kvgauge.readers.hf.weights import read_weights  # noqa: PLC0415 - one dialect is loaded
-    from kvgauge.stored_weights import StoredFamily  # noqa: PLC0415
-    from kvgauge.weight_formats import plain  # noqa: PLC0415
 
-    weights = read_weights(raw.config)
+    return read_weights(raw.config)
+
+
+def _from_config(raw: RawModel, architecture: ModelArchitecture) -> StoredWeights | None:
+    from kvgauge.readers.hf.schemes import stored_weights  # noqa: PLC0415 - one dialect is loaded
+
+    weights = _families(raw)
     if weights is None:
         return None
-    own = plain(architecture.model_dtype)
-    return StoredWeights(
-        tuple(StoredFamily(f, own) for f in weights.families),
-        tuple(StoredFamily(f, own) for f in weights.mtp_families),
-        "config",
-        weights.num_parameters,
-        weights.num_active_parameters,
-        architecture.model_dtype,
-        weights.notes,
+    stored = stored_weights(weights, raw.config, raw.quantization, architecture.model_dtype)
+    return replace(
+        stored,
+        num_parameters=weights.num_parameters,
+        num_active_parameters=weights.num_active_parameters,
     )
 
 

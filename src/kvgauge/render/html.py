@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
-from kvgauge.render.sheet import Sheet, TableOf
+from kvgauge.render.sheet import Listing, Sheet, TableOf
 
 _CELL = "padding:.2em .8em;text-align:"
 
@@ -13,8 +13,16 @@ def to_html(sheet: Sheet) -> str:
     """Return a sheet as one ``div``."""
     parts = [f"<p><strong>{escape(sheet.title)}</strong></p>"] if sheet.title else []
     for block in sheet.blocks:
-        parts.append(_table(block) if isinstance(block, TableOf) else f"<p>{escape(block)}</p>")
+        parts.append(_block(block))
     return f'<div class="kvgauge">{"".join(parts)}</div>'
+
+
+def _block(block: str | TableOf | Listing) -> str:
+    if isinstance(block, TableOf):
+        return _table(block)
+    if isinstance(block, Listing):
+        return f"<pre>{escape(block.text)}</pre>"
+    return f"<p>{escape(block)}</p>"
 
 
 def _table(table: TableOf) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from kvgauge.render.sheet import Sheet, TableOf
+from kvgauge.render.sheet import Listing, Sheet, TableOf
 
 #: What Markdown acts on inside a line; an underscore between letters is left as it is.
 _MARKS = re.compile(r"[\\`*|<>\[\]~]|(?<![^\W_])_|_(?![^\W_])")
@@ -14,8 +14,17 @@ def to_markdown(sheet: Sheet) -> str:
     """Return a sheet as Markdown, blocks apart by an empty line."""
     parts = [f"**{escape(sheet.title)}**"] if sheet.title else []
     for block in sheet.blocks:
-        parts.append(_table(block) if isinstance(block, TableOf) else escape(block))
+        parts.append(_block(block))
     return "\n\n".join(parts) + "\n"
+
+
+def _block(block: str | TableOf | Listing) -> str:
+    if isinstance(block, TableOf):
+        return _table(block)
+    if isinstance(block, Listing):
+        fence = "~~~~" if "```" in block.text else "```"
+        return f"{fence}{block.language}\n{block.text}\n{fence}"
+    return escape(block)
 
 
 def escape(text: str) -> str:

@@ -19,10 +19,11 @@ if TYPE_CHECKING:
     from kvgauge.derivation import Explanation, Step
     from kvgauge.render.view import View
     from kvgauge.size_result import SizeResult
+    from kvgauge.weighing import WhatIf
 
 _NUMBER_KEYS = ("column_step", "column_bytes", "column_formula", "column_numbers", "column_source")
 _SYMBOL_KEYS = ("column_step", "column_symbol", "column_value", "column_meaning")
-_NUMBERS = frozenset({"column_layers", "column_bytes", "column_value", "column_parameters"})
+_NUMBERS = frozenset({"column_layers", "column_bytes", "column_value", "column_parameters", "column_keeping"})
 
 
 @dataclass(frozen=True)
@@ -41,11 +42,19 @@ class TableOf:
 
 
 @dataclass(frozen=True)
+class Listing:
+    """Lines to be run: a command or a script, shown as they are."""
+
+    language: str
+    text: str
+
+
+@dataclass(frozen=True)
 class Sheet:
     """An answer: its first line, and what stands below it."""
 
     title: str
-    blocks: tuple[str | TableOf, ...]
+    blocks: tuple[str | TableOf | Listing, ...]
 
 
 def _table(
@@ -69,7 +78,24 @@ def size_sheet(result: SizeResult, view: View) -> Sheet:
     if result.weights is not None:
         columns = ("column_weights", "column_parameters", "column_stored", "column_bytes")
         tables.append(_table(columns, weight_rows(result.weights, view), view))
-    return Sheet(headline(result, view), (*lines, *tables, load))
+    asked = result.weights.what_if if result.weights is not None else None
+    return Sheet(headline(result, view), (*lines, *tables, *_what_if(asked, view), load))
+
+
+def _what_if(asked: WhatIf | None, view: View) -> list[str | TableOf | Listing]:
+    """A scheme that was asked for: what it keeps, and the commands that make it."""
+    if asked is None:
+        return []
+    from kvgauge.render.what_if import advice_rows, command_title  # noqa: PLC0415 - few ask
+
+    blocks: list[str | TableOf | Listing] = []
+    rows = advice_rows(asked, view)
+    if rows:
+        keys = ("column_part", "column_parameters", "column_here", "column_keeping", "column_why")
+        blocks.append(_table(keys, rows, view))
+    for command in asked.commands:
+        blocks += [command_title(command, view), Listing(command.language, command.text)]
+    return blocks
 
 
 def comparison_sheet(comparison: Comparison, view: View) -> Sheet:

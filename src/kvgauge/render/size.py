@@ -41,6 +41,10 @@ def draw_size(result: SizeResult, view: View) -> str:
     parts += ["", _weights(result.weights, view)] if result.weights is not None else []
     bar = _bar(result, view)
     parts += [Text(), *bar] if bar else []
+    if result.weights is not None and result.weights.what_if is not None:
+        from kvgauge.render.what_if import draw_what_if  # noqa: PLC0415 - few ask
+
+        parts += draw_what_if(result.weights.what_if, view)
     load = Padding(labelled(load_rows(result, view)), (0, 0, 0, 2))
     parts += ["", plain(view.texts("assumed_title"), "bold"), load, "", _pointer(result, view)]
     return view.draw(*parts)

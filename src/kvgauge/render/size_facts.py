@@ -255,7 +255,9 @@ def _origin(result: SizeResult, view: View) -> Pairs:
         )
     rows.append(("source", texts(f"source_{raw.source}", provenance=clean(raw.provenance))))
     if result.weights is not None:
-        rows.append(("weights", texts(f"weights_from.{result.weights.stored.source}")))
+        asked = result.weights.what_if
+        origin = texts(f"weights_from.{result.weights.stored.source}")
+        rows.append(("weights", texts("weights_as", scheme=asked.scheme.text) if asked else origin))
     reasons = texts("grade_join").join(texts(f"grade_why.{code}") for code in result.assumed_because)
     rows.append(("grade", texts(f"grade.{result.grade}", why=reasons)))
     return rows
