@@ -30,6 +30,7 @@ _METHODS: Mapping[str, tuple[str, str]] = {
     "modelopt": ("modelopt", "read_modelopt"),
     "modelopt_fp4": ("modelopt", "read_modelopt"),
     "modelopt_mixed": ("modelopt", "read_modelopt"),
+    "mlx": ("mlx", "read_mlx"),
     "mxfp4": ("mxfp4", "read_mxfp4"),
     "bitsandbytes": ("bitsandbytes", "read_bitsandbytes"),
     "hqq": ("others", "read_hqq"),
@@ -43,6 +44,10 @@ _SIGNS = (
     ("config_groups", "compressed-tensors"),
     ("load_in_4bit", "bitsandbytes"),
     ("load_in_8bit", "bitsandbytes"),
+    ("autoround_version", "auto-round"),
+    ("desc_act", "gptq"),
+    ("zero_point", "awq"),
+    ("group_size", "mlx"),
 )
 
 

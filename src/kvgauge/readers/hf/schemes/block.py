@@ -13,7 +13,7 @@ MAX_GROUP = 1 << 20
 MAX_TEXT = 200
 SIDE_FILE = "hf_quant_config.json"
 _SECTIONS = ("text_config", "llm_config", "language_config", "thinker_config")
-_BLOCKS = ("quantization_config", "compression_config")
+_BLOCKS = ("quantization_config", "compression_config", "quantization")
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,26 +90,35 @@ def _format(weights: Block, inputs: Block | None, packing: str) -> WeightFormat:
     kind = _PACKINGS.get(packing)
     if kind is None:
         raise weights.unsupported("format", "compressed-tensors", packing)
-    static = inputs is not None and inputs.values.get("dynamic") is not True and inputs.has("num_bits")
     if kind == "nvfp4":
-        known = static and inputs is not None
-        return nvfp4(max(_size(weights), 1), input_scale=known)
+        return nvfp4(max(_size(weights), 1), input_scale=_is_static(inputs))
     if kind == "mxfp4":
         return mxfp4(max(_size(weights), 1))
     if kind == "mxfp8":
         return mxfp8()
     if kind == "marlin":
         return _marlin(weights)
-    return _packed(weights) if kind == "packed" else _naive(weights, static)
+    return _packed(weights) if kind == "packed" else _naive(weights, inputs)
 
 
-def _naive(weights: Block, static: bool) -> WeightFormat:
+def _is_static(inputs: Block | None) -> bool:
+    return inputs is not None and inputs.values.get("dynamic") is not True and inputs.has("num_bits")
+
+
+def _input_bytes(inputs: Block | None) -> int:
+    """Bytes of a static scale of the inputs, and of its zero point where there is one."""
+    if inputs is None or not _is_static(inputs):
+        return 0
+    return _SCALE_BITS // 8 + (not inputs.flag("symmetric", default=True))
+
+
+def _naive(weights: Block, inputs: Block | None) -> WeightFormat:
     bits = weights.bits("num_bits", (8,))
     tile = _tile(weights)
     kind = weights.text("type", "int")
     zero = () if weights.flag("symmetric", default=True) or tile is None else (_with_bits(tile, 8),)
     tiles = (() if tile is None else (tile,)) + zero
-    own = (tile is None) * _SCALE_BITS // 8 + static * _SCALE_BITS // 8
+    own = (tile is None) * _SCALE_BITS // 8 + _input_bytes(inputs)
     return WeightFormat("fp8" if kind == "float" else f"int{bits}", bits, tiles, per_tensor_bytes=own)
 
 

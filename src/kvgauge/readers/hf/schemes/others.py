@@ -11,6 +11,8 @@ from kvgauge.readers.hf.schemes.rules import EVERYTHING, Reach, Rule, Scheme, an
 from kvgauge.weight_formats import Tile, WeightFormat
 
 _REACH = Reach(router=True, towers=True)
+#: What hqq 0.2.8 keeps of a layer beside its numbers: sizes, names of dtypes and switches, a tensor each.
+_HQQ_STATE = 69
 
 
 def read_hqq(block: Block) -> Scheme:
@@ -30,7 +32,7 @@ def read_hqq(block: Block) -> Scheme:
         label,
         (
             Rule(None, NameSet.of(skipped, Mode.PATH), any_family),
-            Rule(WeightFormat(f"int{bits}", bits, (tile,)), takes=_REACH.takes),
+            Rule(WeightFormat(f"int{bits}", bits, (tile,), per_tensor_bytes=_HQQ_STATE), takes=_REACH.takes),
         ),
     )
 
@@ -73,7 +75,7 @@ def _quark(scheme: Block) -> WeightFormat | None:
 
 _TORCHAO: Mapping[str, Callable[[int], WeightFormat]] = {
     "int4": lambda group: WeightFormat("int4", 4, (Tile(1, group, 32),)),
-    "int8": lambda _: WeightFormat("int8", 8, (Tile(1, 0, 16),)),
+    "int8": lambda _: WeightFormat("int8", 8, (Tile(1, 0, 32), Tile(1, 0, 8))),
     "fp8": lambda _: fp8_channel(),
 }
 _TORCHAO_WORDS = {

@@ -13,6 +13,7 @@ TABLE: Mapping[str, str] = {
     "{0} must be {wanted}, not {1}": "{0} 须为{wanted}，而不是 {1}",
     "a word": "一个词",
     "a number of values, or -1 for a row": "数值个数，或用 -1 表示整行",
+    "a number of values": "数值个数",
     "a list of names": "名称列表",
     "two numbers": "两个数",
     "two numbers or null": "两个数或 null",
