@@ -267,12 +267,12 @@ def _differences(counted: int | None, stated: int | None) -> tuple[Note, ...]:
 _SCHEMES = {
     ("blocks", "uint8"): "mxfp4", ("weight_packed", "uint8"): "nvfp4", ("weight", "uint8"): "{four}",
     ("weight_packed", "i32"): "int{bits}", ("qweight", "i32"): "{layout} int{bits}",
-    ("weight", "u32"): "mlx {bits} bit", ("weight", "int8"): "int8",
+    ("weight", "u32"): "mlx {bits} bit", ("weight", "int8"): "{eight}",
     ("weight", "fp8_e4m3"): "fp8", ("weight", "fp8_e5m2"): "fp8",
 }  # fmt: skip
 
 
-def _scheme(families: Iterable[StoredFamily]) -> str:
+def _scheme(families: list[StoredFamily]) -> str:
     """Return what most parameters of the layers are stored in, in a word."""
     values = [item for item in families if item.logical]
     inner = [item for item in values if item.family.layers] or values
@@ -284,6 +284,8 @@ def _scheme(families: Iterable[StoredFamily]) -> str:
     suffix = place_of(main.family.name).suffix or "weight"
     bits = round(main.file_bytes * 8 / main.logical)
     layout = "gptq" if "g_idx" in endings else "awq"
-    four = next((word for word in ("nf4", "fp4") if f"bitsandbytes__{word}" in endings), "nvfp4")
+    narrow = "mxfp4" if any(item.format.name == "e8m0" for item in families) else "nvfp4"
+    four = next((word for word in ("nf4", "fp4") if f"bitsandbytes__{word}" in endings), narrow)
+    eight = "int8" if bits > 4 else narrow
     scheme = _SCHEMES.get((suffix, name), name)
-    return scheme.format(bits=bits, layout=layout, four=four)
+    return scheme.format(bits=bits, layout=layout, four=four, eight=eight)

@@ -58,11 +58,11 @@ class ConfigTensors:
         return any(f.part is Part.LM_HEAD and f.tied_to for f in self._weights.families)
 
     def _look_up(self, place: TensorPlace) -> tuple[TensorFamily, ...]:
-        tables = (self._mtp,) if place.is_mtp else (self._main, self._mtp)
-        for table in tables:
-            for name in _names(place):
-                if name in table:
-                    return table[name]
+        main: _Table = {} if place.is_mtp else self._main
+        for name in _names(place):
+            found = (*main.get(name, ()), *self._mtp.get(name, ()))
+            if found:
+                return found
         if place.is_mtp or place.part in _TOWERS:
             return ()
         return next((self._ends[end] for name in _names(place) if (end := _end(name)) in self._ends), ())

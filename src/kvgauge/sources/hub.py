@@ -29,6 +29,7 @@ from kvgauge.sources.ranges import RangeLimits, RangeReader, limits_for
 from kvgauge.sources.refusals import Refusals, busy
 from kvgauge.sources.safetensors import INDEX_FILE, SINGLE_FILE
 from kvgauge.sources.transport import Answer, Limits, Site
+from kvgauge.sources.weight_files import Files
 
 DEFAULT_ENDPOINT = "https://huggingface.co"
 
@@ -82,7 +83,7 @@ class Hub:
             raise self.refusals.of(answer, file) or self.refusals.without_file(file)
         return reader
 
-    def files(self) -> dict[str, int | None]:
+    def files(self) -> Files:
         """Return the files of the repository and their bytes; of a mirror that has no list, the usual names.
 
         Raises:
@@ -90,11 +91,11 @@ class Hub:
         """
         listed = self.refusals.listing(self.revision, "?blobs=true")
         if listed:
-            return listed
+            return Files(listed)
         usual = (INDEX_FILE, SINGLE_FILE)
         heads = {file: self.site.ask(self._url(self.revision, file), method="HEAD") for file in usual}
         found = next((file for file in usual if heads[file].status < 400), None)
-        return {} if found is None else {found: None}
+        return Files({} if found is None else {found: None}, is_complete=False)
 
     def _raw(self, commit: str, config: bytes, quantization: bytes | None) -> RawModel:
         parsed = parse_object(config, f"{self.name.id}/{CONFIG_FILE}")

@@ -29,6 +29,7 @@ from kvgauge.sources.names import HubName
 from kvgauge.sources.ranges import RangeLimits, RangeReader, limits_for
 from kvgauge.sources.refusals import busy, no_config, no_file, no_revision
 from kvgauge.sources.transport import Answer, Site
+from kvgauge.sources.weight_files import Files
 
 DEFAULT_ENDPOINT = "https://www.modelscope.cn"
 DEFAULT_REVISION = "master"
@@ -81,13 +82,13 @@ class ModelScope:
             raise self._refusal(answer)
         raise no_file(self.name, file, [f for f in listing.files if f.endswith(".gguf")], self.site.shown)
 
-    def files(self) -> Mapping[str, int | None]:
+    def files(self) -> Files:
         """Return the files of the repository and their bytes.
 
         Raises:
             KvgaugeError: ``model_not_found``, ``gated``, ``network``.
         """
-        return self._listing().files
+        return Files(self._listing().files)
 
     @property
     def _revision(self) -> str:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 from kvgauge.errors import DamagedFileError, KvgaugeError
 
@@ -48,6 +48,18 @@ class FoundWeights:
     failure: str = ""
 
 
+class Files(NamedTuple):
+    """Files of a repository.
+
+    Args:
+        sizes: name -> bytes, None where they are not told.
+        is_complete: whether there are no others.
+    """
+
+    sizes: Mapping[str, int | None]
+    is_complete: bool = True
+
+
 class WeightFiles(Protocol):
     """Weight files that may be read."""
 
@@ -74,7 +86,7 @@ class LocalWeights:
         """Return what the folder's weight files say; see ``WeightFiles``."""
         from kvgauge.sources.weight_sets import Access, find_weights  # noqa: PLC0415 - few ask for it
 
-        return find_weights(self._names(), Access(self._open, progress=progress), self.named)
+        return find_weights(Files(self._names()), Access(self._open, progress=progress), self.named)
 
     def _names(self) -> dict[str, int | None]:
         """Return the files that are really there: a pointer of Git LFS stands for one that is not."""
@@ -160,7 +172,7 @@ class HubWeights:
 
         try:
             repository = connect(self.name)
-            names = repository.files()
-            return find_weights(names, Access(repository.open, NUM_THREADS, WITHIN_S, progress))
+            files = repository.files()
+            return find_weights(files, Access(repository.open, NUM_THREADS, WITHIN_S, progress))
         except KvgaugeError as error:
             return FoundWeights("unread", failure=error.message)

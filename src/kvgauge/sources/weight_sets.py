@@ -21,7 +21,7 @@ from kvgauge.sources.safetensors import (
     read_header,
     read_whole_index,
 )
-from kvgauge.sources.weight_files import FoundWeights, Progress
+from kvgauge.sources.weight_files import Files, FoundWeights, Progress
 
 SAFETENSORS, INDEX = ".safetensors", ".safetensors.index.json"
 BIN_INDEX = "pytorch_model.bin.index.json"
@@ -86,24 +86,24 @@ class _Set:
         return next((rank for holds, rank in order if holds), 4), self.index or self.files[0]
 
 
-def find_weights(names: Names, access: Access, named: str = "") -> FoundWeights | None:
+def find_weights(files: Files, access: Access, named: str = "") -> FoundWeights | None:
     """Return what the weight files of a folder say, or None where it holds none.
 
     Args:
-        names: bare names of the files that are there.
+        files: those that are there.
         named: the file that the user gave; its set is read, and damage is raised.
 
     Raises:
         DamagedFileError: the named file can't be read.
     """
-    sets = _sets(names)
+    sets = _sets(files.sizes)
     chosen = next((one for one in sets if named and named in (one.index, *one.files)), None)
     if chosen is None and sets and not named:
         chosen = _first(sets)
     if chosen is None:
-        return _bin_total(names, access)
+        return _bin_total(files.sizes, access)
     try:
-        return _read_set(chosen, names, access, strict=bool(named))
+        return _read_set(chosen, files, access, strict=bool(named))
     except KvgaugeError as error:
         if named:
             raise
@@ -132,13 +132,14 @@ def _first(sets: list[_Set]) -> _Set:
     return _Set(tuple(sorted(file for one in alike for file in one.files)))
 
 
-def _read_set(chosen: _Set, names: Names, access: Access, *, strict: bool) -> FoundWeights:
+def _read_set(chosen: _Set, there: Files, access: Access, *, strict: bool) -> FoundWeights:
+    names = there.sizes
     if not chosen.index:
         return _read_files(chosen, names, access)
     index = read_whole_index(_whole(access.open_file(chosen.index), chosen.index), chosen.index)
     files = tuple(sorted(set(index.file_of.values())))
     again, beside = _others(names, {*files, chosen.index})
-    missing = tuple(file for file in files if file not in names)
+    missing = tuple(file for file in files if file not in names) if there.is_complete else ()
     total = FoundWeights(
         "index", index.total_bytes, files=(chosen.index,), missing=missing, duplicates=again, beside=beside
     )
