@@ -1,7 +1,8 @@
 """Reduce a config to what a size may follow from, and prove that it still reads the same.
 
 What is certainly irrelevant is dropped: token ids, generation defaults, training and run-time switches,
-code references, templates, paths and addresses. Everything else stays, the fields of weights too.
+code references, templates, paths and addresses. Everything else stays, the fields of weights too, and
+``transformers_version``: a file that its class saved leaves the class's defaults out.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _DROPPED = re.compile(
     # labels and tasks
     r"|id2label|label2id|task_specific_params|finetuning_task|problem_type|prefix|summary_\w+|classifier_dropout|class_num"
     # code, versions, where the file came from
-    r"|auto_map|transformers_version|transformers\.js_config|torchscript|tf_legacy_loss|use_bfloat16|onnx_safe|pruned_heads"
+    r"|auto_map|transformers\.js_config|torchscript|tf_legacy_loss|use_bfloat16|onnx_safe|pruned_heads"
     r"|\w*(resume|vit|tower)_path|\w*_url|\w*_version_date"
     # training
     r"|\w*initializer_\w+|init_(?!pos_emb)\w+|emb_init_\w+|\w*_init_scale|\w*dropout\w*|\w*_pdrop|\w*layerdrop|drop_path_rate|\w*loss\w*"

@@ -79,7 +79,7 @@ class WeightRow:
         mtp: blocks of one multi-token-prediction layer.
         mtp_prefix: what its names have for ``model.layers.``, from 0; else the decoder's count goes on.
         mtp_default: modules of a file that does not say how many.
-        text_ties: a composite whose language model may say that the head is the embedding, over its own false.
+        text_ties: whether the language model of a composite may tie its head against the composite's false.
     """
 
     model_type: str
