@@ -231,7 +231,7 @@ def weigh(raw: RawModel, architecture: ModelArchitecture) -> Weighed:
 
 def _unknown(why: str) -> Note:
     text = f"the weights are not counted: {why}"
-    return Note("weights_unknown", "warning", text, (("why", why),))
+    return Note("weights_unknown", "info", text, (("why", why),))
 
 
 def _families(raw: RawModel) -> ModelWeights | None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
+from kvgauge.dtypes import display_dtype
 from kvgauge.formulas import Definition, Number
 from kvgauge.steps import Step
 from kvgauge.stored_weights import StoredFamily
@@ -41,7 +42,6 @@ def weight_steps(weights: WeightAnswer | None, words: Words) -> list[Step]:
             groups[family.family.part.value, family.format.name].append(family)
     source = words.phrase(f"from_{stored.source}", "weights")
     steps = [_part_step(part, dtype, rows, source, words) for (part, dtype), rows in groups.items()]
-    steps = [replace(step, text="") if number else step for number, step in enumerate(steps)]
     return [*steps, _total_step(steps, weights, words)]
 
 
@@ -56,14 +56,16 @@ def _part_step(part: str, dtype: str, families: Iterable[StoredFamily], source: 
         names = _listed(tensors.names, words)
         meanings[f"t_{number}"] = words.phrase("tensors", "weights", names=names)
         shape = " × ".join(f"{dim:,}" for dim in tensors.shape)
-        meanings[f"w_{number}"] = words.phrase("one", "weights", shape=shape, dtype=tensors.form.name)
+        meanings[f"w_{number}"] = words.phrase(
+            "one", "weights", shape=shape, dtype=display_dtype(tensors.form.name)
+        )
         definitions.append(Definition(f"w_{number}", tensor_formula(tensors.form, tensors.shape)))
     total = sum(tensors.count * tensors.form.stored_bytes(tensors.shape) for tensors in alike)
     formula = " + ".join(f"t_{n} × w_{n}" for n in range(1, len(alike) + 1))
     return Step(
         f"weights.{part}.{dtype}",
-        words.phrase("title", "weights", part=words.phrase(part, "parts"), dtype=dtype),
-        words.phrase("part", "weights"),
+        words.phrase("title", "weights", part=words.title("parts", part), dtype=display_dtype(dtype)),
+        words.text("parts", part),
         formula,
         symbols,
         total,
@@ -102,7 +104,9 @@ def _total_step(steps: list[Step], weights: WeightAnswer, words: Words) -> Step:
     symbols: Mapping[str, Number] = {f"W_{n}": step.value_bytes for n, step in enumerate(steps, 1)}
     meanings = {f"W_{n}": step.title for n, step in enumerate(steps, 1)}
     stored = weights.stored
-    text = words.phrase("total", "weights", parameters=stored.num_parameters)
+    text = words.sentences(
+        [words.phrase("part", "weights"), words.phrase("total", "weights", parameters=stored.num_parameters)]
+    )
     if stored.num_active_parameters not in (None, stored.num_parameters):
         active = words.phrase("active", "weights", active=stored.num_active_parameters)
         text = words.sentences([text, active])
