@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -11,11 +12,14 @@ from hypothesis import strategies as st
 
 import checkpoints as made
 from kvgauge.checkpoint_weights import stored_from_checkpoint
+from kvgauge.errors import KvgaugeError
 from kvgauge.readers.hf.weights import read_weights
 from kvgauge.readers.tensor_names import Kept, place_of, split_name
 from kvgauge.sources.safetensors import DTYPE_BITS
 from kvgauge.stored_weights import StoredWeights
+from kvgauge.weight_ranks import rank_bytes
 from kvgauge.weights import Part, WeightShard
+from kvgauge.workload import Parallelism
 from support import config_of
 
 CONFIGS = {"dense": made.LLAMA, "tied": made.TIED, "moe": made.MOE, "mtp": made.DEEPSEEK}
@@ -133,7 +137,7 @@ def test_scales_are_cut_as_their_matrix_or_not_at_all():
         made.checkpoint(made.quantised(made.tensors_of(made.LLAMA), made.modelopt_nvfp4)), weights, 3
     )
     assert cuts(found, "down_proj.weight_scale") == ((256, 32), WeightShard.ROW)
-    assert cuts(found, "down_proj.weight_scale_2") == ((), WeightShard.REPLICATED)
+    assert cuts(found, "down_proj.weight_scale_2") == ((1,), WeightShard.REPLICATED)
     found = stored_from_checkpoint(
         made.checkpoint(made.quantised(made.tensors_of(made.LLAMA), made.compressed_int8)), weights, 3
     )
@@ -324,6 +328,30 @@ def test_any_tensors_are_in_exactly_one_family(tensors, name, num_layers):
     assert found.file_bytes == made.num_bytes(whole)
     assert sum(item.family.num_tensors for item in (*found.families, *found.mtp_families)) == len(whole)
     assert found.num_bytes + found.mtp_bytes == parts_bytes(found) <= found.file_bytes
+    with suppress(KvgaugeError):
+        rank_bytes(found, Parallelism(2), num_layers=num_layers)
+
+
+@pytest.mark.parametrize("scheme", [None, *SCHEMES], ids=lambda scheme: scheme and scheme.__name__)
+@pytest.mark.parametrize("name", CONFIGS)
+def test_ranks_hold_it_all(scheme, name):
+    weights = made.weights_of(CONFIGS[name])
+    tensors = made.tensors_of(CONFIGS[name])
+    tensors = made.quantised(tensors, scheme) if scheme else tensors
+    found = stored_from_checkpoint(made.checkpoint(tensors), weights, LAYERS[name])
+    for tp in (1, 2, 4):
+        ranks = rank_bytes(found, Parallelism(tp), num_layers=LAYERS[name])
+        assert found.num_bytes <= sum(ranks) <= found.num_bytes * (1 + 0.12 * (tp - 1))
+        assert (tp > 1) or sum(ranks) == found.num_bytes
+
+
+def test_heads_told_by_the_caller():
+    tensors = made.tensors_of(made.LLAMA)
+    found = stored_from_checkpoint(made.checkpoint(tensors), None, 3, num_kv_heads=2)
+    known = stored_from_checkpoint(made.checkpoint(tensors), made.weights_of(made.LLAMA), 3)
+    for tp in (2, 4, 8):
+        ranks = rank_bytes(found, Parallelism(tp), num_layers=3)
+        assert ranks == rank_bytes(known, Parallelism(tp), num_layers=3)
 
 
 @given(st.text(max_size=700))
@@ -332,3 +360,15 @@ def test_any_name_has_a_place(name):
     place = place_of(name)
     assert place.template == template
     assert (place.layer, place.expert) == (layer, expert)
+
+
+def test_packings_that_are_not_known_count_no_parameters():
+    """EXL2, AQLM: bytes are bytes, and the config alone says how many parameters they stand for."""
+    tensors = dict(list(made.tensors_of(made.LLAMA).items())[:3])
+    for name, dtype in (("q_weight", "I32"), ("codes", "I16"), ("trellis", "I16")):
+        odd = {**tensors, f"model.layers.0.mlp.up_proj.{name}": (dtype, (16, 32))}
+        found = stored_from_checkpoint(made.checkpoint(odd), made.weights_of(made.LLAMA), 3)
+        assert found.num_bytes == made.num_bytes(odd)
+        assert found.num_parameters == made.weights_of(made.LLAMA).num_parameters
+        assert not found.notes
+        assert stored_from_checkpoint(made.checkpoint(odd)).num_parameters == 0

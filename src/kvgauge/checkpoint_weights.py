@@ -65,6 +65,7 @@ def stored_from_checkpoint(
     weights: ModelWeights | None = None,
     num_layers: int = 0,
     model_dtype: str = "bf16",
+    num_kv_heads: int = 0,
 ) -> StoredWeights:
     """Return the weights that a checkpoint holds.
 
@@ -73,9 +74,10 @@ def stored_from_checkpoint(
         weights: tensor families of its config, where the model type is known.
         num_layers: decoder layers as the config counts them; later ones predict tokens. 0: not known.
         model_dtype: named as the scheme of a checkpoint without tensors.
+        num_kv_heads: heads that a cut keeps whole, where the families don't say; 0: not known, cut evenly.
     """
     bunches = bunches_of(checkpoint.tensors)
-    config = ConfigTensors(weights)
+    config = ConfigTensors(weights, num_kv_heads)
     shared = dims_of(bunches, "shared.weight") or dims_of(bunches, "model.shared.weight")
     known = _Known(config, num_layers, stack_sizes(bunches), _hidden(bunches), shared)
     grouped = _grouped(bunches, known)
@@ -163,7 +165,7 @@ def _key(bunch: Bunch, known: _Known) -> _Key:
         units = (0 if family is None else family.shard_units) or known.config.kv_heads
         rows = family.unit_rows if family is not None and family.shape == shape else 0
     own = TensorFamily(
-        place.template, shape, place.part, shard, (), stack, stacked=bool(stack),
+        place.template, shape or (1,), place.part, shard, (), stack, stacked=bool(stack),
         shard_units=units, unit_rows=rows,
     )  # fmt: skip
     logical = _logical(bunch, place, kept, family, known.hidden)
@@ -181,8 +183,7 @@ def _kept(place: TensorPlace, tensors: Mapping[str, Raw]) -> Kept:
     """A bare ``scale`` is a parameter, unless the matrix beside it is of a narrow dtype."""
     if place.suffix != "scale" or place.kept is not Kept.SCALES:
         return place.kept
-    beside = tensors.get("weight") or tensors.get("")
-    narrow = beside is not None and DTYPE_BITS[beside.dtype] <= 8
+    narrow = any(DTYPE_BITS[raw.dtype] <= 8 for suffix, raw in tensors.items() if suffix != "scale")
     return Kept.SCALES if narrow else Kept.VALUES
 
 
@@ -191,7 +192,8 @@ def _logical(
 ) -> int | None:
     """Return the parameters of one tensor; None where they can't be told."""
     dtype = bunch.raw.dtype
-    if kept is not Kept.VALUES or (not place.suffix and dtype in ("I64", "I32", "BOOL")):
+    is_table = dtype in ("I64", "BOOL") or (dtype == "I32" and len(bunch.raw.shape) < 2)
+    if kept is not Kept.VALUES or (not place.suffix and is_table):
         return 0
     packed = dtype in WORDS or dtype in BYTES or place.suffix in ("qweight", "weight_packed")
     fits = family is not None and (place.layer is None or place.layer in family.layers)

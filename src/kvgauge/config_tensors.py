@@ -20,7 +20,8 @@ _Table = Mapping[str, tuple[TensorFamily, ...]]
 class ConfigTensors:
     """Families of a config by name; none where the model type is not known."""
 
-    def __init__(self, weights: ModelWeights | None) -> None:
+    def __init__(self, weights: ModelWeights | None, kv_heads: int = 0) -> None:
+        self._kv_heads = kv_heads
         self._weights = weights or ModelWeights(())
         self._found: dict[str, tuple[TensorFamily, ...]] = {}
 
@@ -45,7 +46,8 @@ class ConfigTensors:
     def kv_heads(self) -> int:
         """KV heads that a cut keeps whole; 0 where not known."""
         own = self._weights.families
-        return max((f.shard_units for f in own if f.shard is WeightShard.KV_HEADS), default=0)
+        units = max((f.shard_units for f in own if f.shard is WeightShard.KV_HEADS), default=0)
+        return units or self._kv_heads
 
     @cached_property
     def active_experts(self) -> int:

@@ -28,6 +28,7 @@ def weights_from_files(
     weights: ModelWeights | None = None,
     num_layers: int = 0,
     model_dtype: str = "bf16",
+    num_kv_heads: int = 0,
 ) -> FileWeights:
     """Return the weights that files hold, and what to say about them.
 
@@ -36,12 +37,13 @@ def weights_from_files(
         weights: tensor families of the config, where the model type is known.
         num_layers: decoder layers as the config counts them; 0: not known.
         model_dtype: the config's dtype.
+        num_kv_heads: heads that a cut keeps whole, where the families don't say; 0: not known.
 
     Notes of the result are in ``notes``; those of ``stored`` are among them.
     """
     notes = _notes(found)
     if found.checkpoint is not None:
-        stored = stored_from_checkpoint(found.checkpoint, weights, num_layers, model_dtype)
+        stored = stored_from_checkpoint(found.checkpoint, weights, num_layers, model_dtype, num_kv_heads)
         return FileWeights(replace(stored, notes=(*stored.notes, *notes)), (*stored.notes, *notes))
     if found.total_bytes is None:
         return FileWeights(None, notes)

@@ -16,6 +16,13 @@ from math import prod
 #: Integer dtypes that words of packed values have.
 WORDS = frozenset({"I32", "U32"})
 BYTES = frozenset({"U8", "I8"})
+#: Dtypes whose elements are parameters, one each.
+FLOATS = frozenset(
+    {
+        "F64", "F32", "F16", "BF16", "F8_E4M3", "F8_E5M2", "F8_E4M3FNUZ", "F8_E5M2FNUZ", "F8_E8M0", "F6_E2M3",
+        "F6_E3M2", "F4", "C64",
+    }
+)  # fmt: skip
 _FLOAT_SCALES = frozenset({"F8_E4M3", "F8_E8M0", "F8_E5M2"})
 _BITS = (2, 3, 4, 5, 6, 8)
 #: Two values a byte: bytes of a row that share a scale, of groups of 16 and 32.
@@ -56,8 +63,10 @@ def num_elements(matrix: Matrix, suffix: str, inputs: int = 0) -> int | None:
     tensors = dict(matrix)
     raw = tensors[suffix]
     count = prod(raw.shape)
-    if suffix == "bias" or (raw.dtype not in WORDS and raw.dtype not in BYTES):
+    if suffix == "bias" or raw.dtype in FLOATS:
         return count
+    if raw.dtype not in WORDS | BYTES or (not suffix and len(matrix) == 1):
+        return None
     if raw.dtype in WORDS:
         bits = _word_bits(tensors, suffix, raw, inputs)
         return None if bits is None else count * 32 // bits

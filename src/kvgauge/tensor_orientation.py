@@ -85,6 +85,8 @@ def whole_bytes(
     shape: tuple[int, ...], shard: WeightShard, dtype: str
 ) -> tuple[tuple[int, ...], WeightShard]:
     """Return a shape whose single matrices are whole bytes; narrow dtypes fill them over the whole tensor."""
+    if 0 in shape:
+        return (0,), WeightShard.REPLICATED
     bits = DTYPE_BITS[dtype]
     if len(shape) < 3 or prod(shape[-2:]) * bits % 8 == 0:
         return shape, shard
