@@ -1,0 +1,167 @@
+"""Where llama.cpp v0.5.0 puts the weights of a GGUF: host or device, tensor by tensor.
+
+The embedding, per-layer embeddings and learned positions stay on the host. The last ``-ngl`` of the blocks
+and the output, which counts as one more block after them, go to the devices, in order, by each device's
+share. A head that is the embedding exists twice once the output is on a device: rows for the look-up on the
+host, a matrix for the logits there. Blocks of multi-token prediction are skipped unless asked for, but
+count as blocks. Per-layer embeddings of more than 4 GiB are mapped from the file and read row by row; they
+count in full here, as in llama.cpp's own estimate.
+Source: ``src/llama-model.cpp`` (``load_tensors``), ``src/llama-arch.cpp`` (layer of each tensor),
+``src/llama-model-loader.cpp``.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from math import isfinite
+
+from kvgauge.errors import InvalidRequestError
+from kvgauge.stored_weights import StoredFamily, StoredWeights
+
+#: Bytes that a tensor's size is rounded up to in a buffer. CPU and RPC: measured; CUDA: from its source.
+HOST_ALIGN_BYTES = 32
+DEVICE_ALIGN_BYTES = {"cpu": 32, "rpc": 32, "cuda": 128}
+
+_EMBEDDING = "token_embd.weight"
+_INPUT = frozenset(
+    {
+        _EMBEDDING,
+        "per_layer_token_embd.weight",
+        "position_embd.weight",
+        "token_types.weight",
+        "hrm.z_l_init",
+        "masked_embd_centroids.weight",
+        "masked_embd_ordering",
+    }
+)
+_OUTPUT_STARTS = ("output", "dec.output", "enc.output", "cls", "dense_2", "dense_3", "altup_")
+#: lfm2 calls its output norm so; elsewhere it is a norm of the embedding, which goes with block 0.
+_MISNAMED_NORM = "token_embd_norm.weight"
+
+
+@dataclass(frozen=True, slots=True)
+class GgufLayout:
+    """What placement asks of a model beside its tensors.
+
+    Args:
+        num_blocks: blocks, those of multi-token prediction included.
+        has_head: there are logits, by a matrix of their own or by the embedding.
+        copies_embedding: where the head is the embedding, the host holds a second copy of it for the logits.
+    """
+
+    num_blocks: int
+    has_head: bool = True
+    copies_embedding: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class GgufPlacement:
+    """Bytes of weights by place.
+
+    Args:
+        host_bytes: in host memory.
+        device_bytes: on each device.
+    """
+
+    host_bytes: int
+    device_bytes: tuple[int, ...]
+
+    @property
+    def total_bytes(self) -> int:
+        """Bytes in all places; more than the file's where a head is held twice."""
+        return self.host_bytes + sum(self.device_bytes)
+
+
+def gguf_placement(
+    stored: StoredWeights,
+    layout: GgufLayout,
+    *,
+    offloaded: int | None = None,
+    shares: Sequence[float] = (1.0,),
+    device_align_bytes: int = DEVICE_ALIGN_BYTES["cuda"],
+    mtp: bool = False,
+) -> GgufPlacement:
+    """Return where the weights of a GGUF lie.
+
+    Args:
+        stored: the weights, families in ggml names.
+        layout: the model beside its tensors.
+        offloaded: ``-ngl``; the output counts as a block. None: all. 0: the CPU alone.
+        shares: parts of the offloaded blocks that the devices take, in order; llama.cpp's default is their
+            free memory.
+        device_align_bytes: see ``DEVICE_ALIGN_BYTES``.
+        mtp: multi-token prediction is loaded.
+
+    Raises:
+        InvalidRequestError: a negative number of blocks, or shares that share nothing out.
+    """
+    place = _Places(layout.num_blocks, offloaded, tuple(shares))
+    host, devices = 0, [0] * len(shares)
+    families = (*stored.families, *(stored.mtp_families if mtp else ()))
+    names = {family.family.name for family in families}
+    for family in families:
+        for device, tensors in _where(family, place, names).items():
+            if device is None:
+                host += tensors * _tensor_bytes(family, HOST_ALIGN_BYTES)
+            else:
+                devices[device] += tensors * _tensor_bytes(family, device_align_bytes)
+    embedding = next((family for family in families if family.family.name == _EMBEDDING), None)
+    if embedding is not None and layout.has_head and "output.weight" not in names:
+        device = place.of_block(layout.num_blocks)
+        if device is not None:
+            devices[device] += _tensor_bytes(embedding, device_align_bytes)
+        elif layout.copies_embedding:
+            host += _tensor_bytes(embedding, HOST_ALIGN_BYTES)
+    return GgufPlacement(host, tuple(devices))
+
+
+class _Places:
+    """Says which device a block is on, None for the host."""
+
+    def __init__(self, num_blocks: int, offloaded: int | None, shares: tuple[float, ...]) -> None:
+        total = sum(shares)
+        if offloaded is not None and offloaded < 0:
+            raise InvalidRequestError(f"-ngl is {offloaded}, expected 0 or more", field="-ngl")
+        if not shares or not isfinite(total) or total <= 0 or any(share < 0 for share in shares):
+            raise InvalidRequestError("the devices' shares must be positive numbers", field="--tensor-split")
+        self.num_blocks = num_blocks
+        self.offloaded = num_blocks + 1 if offloaded is None else min(offloaded, num_blocks + 1)
+        self.ends = [end / total for end in accumulate(shares)]
+
+    def of_block(self, block: int) -> int | None:
+        """Return the device of a block; the output is the block after the last."""
+        first = self.num_blocks + 1 - self.offloaded
+        if block < first:
+            return None
+        device = bisect_right(self.ends, (block - first) / self.offloaded)
+        return min(device, len(self.ends) - 1)
+
+
+def _where(stored: StoredFamily, place: _Places, names: set[str]) -> dict[int | None, int]:
+    """Return device -> tensors of a family there; None is the host."""
+    family = stored.family
+    if family.name in _INPUT:
+        return {None: 1}
+    per_block = family.num_tensors // max(1, len(family.layers))
+    found: dict[int | None, int] = {}
+    for block in family.layers or (_block_of(family.name, place, names),):
+        device = place.of_block(block)
+        found[device] = found.get(device, 0) + per_block
+    return found
+
+
+def _block_of(name: str, place: _Places, names: set[str]) -> int:
+    """Return the block that a tensor outside of the blocks goes with: the output, else the first."""
+    last = name.startswith(_OUTPUT_STARTS) or (name == _MISNAMED_NORM and "output_norm.weight" not in names)
+    return place.num_blocks if last else 0
+
+
+def _tensor_bytes(stored: StoredFamily, align_bytes: int) -> int:
+    """Return the bytes of one tensor in a buffer."""
+    family = stored.family
+    slices = max(1, family.num_experts) if family.stacked else 1
+    size = slices * stored.format.stored_bytes(family.shape)
+    return -(-size // align_bytes) * align_bytes
