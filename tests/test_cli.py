@@ -24,7 +24,8 @@ SNAPSHOTS = Path(__file__).parent / "snapshots"
 QWEN3_8B = {
     "model_type": "qwen3", "architectures": ["Qwen3ForCausalLM"], "torch_dtype": "bfloat16",
     "num_hidden_layers": 36, "hidden_size": 4096, "num_attention_heads": 32, "num_key_value_heads": 8,
-    "head_dim": 128, "max_position_embeddings": 40960,
+    "head_dim": 128, "max_position_embeddings": 40960, "intermediate_size": 12288, "vocab_size": 151936,
+    "tie_word_embeddings": False,
 }  # fmt: skip
 
 MODELS = {
@@ -237,7 +238,7 @@ def test_bare_command_shows_three_examples(kv):
         (("qwen.json", "--tp", "3"), 1, "feature_unsupported"),
         (("qwen.json", "--gpu", "H100"), 1, "feature_unsupported"),
         (("qwen.json", "--memory", "80GiB"), 1, "feature_unsupported"),
-        (("qwen.json", "--weights", "fp8"), 1, "feature_unsupported"),
+        (("qwen.json", "--weights", "int5"), 2, "invalid_request"),
         (("--command", "vllm serve x"), 1, "feature_unsupported"),
         (("qwen.json", "--engine", "no-such-engine"), 2, "invalid_request"),
     ],
@@ -364,7 +365,7 @@ def test_every_encoding_is_shown(encoding, lang):
 def test_ascii_stand_ins():
     text = spawn("gemma.json", PYTHONIOENCODING="ascii").stdout.decode("ascii")
     assert "L x 2 x H_kv" in text
-    assert re.search(r"^#+=+$", text, re.MULTILINE)
+    assert re.search(r"^#+=+\++$", text, re.MULTILINE)
 
 
 def test_color_is_on_demand(kv, monkeypatch):
@@ -435,6 +436,7 @@ SHOWN = {
     "size_full": ("qwen.json", "--context", "32k"),
     "size_sliding": ("gemma.json", "--tp", "2", "--pp", "3"),
     "size_hybrid": ("hybrid.json", "--sequences", "8", "--context", "max", "--units", "gb"),
+    "size_what_if": ("qwen.json", "--weights", "int4", "--context", "32k"),
     "size_latent": ("latent.json", "--kv-dtype", "fp8", "--tp", "8"),
     "compare": ("compare", "qwen.json", "gemma.json", "hybrid.json", "no/such-model"),
     "compare_article": ("compare", *ARTICLE_NAMES),
