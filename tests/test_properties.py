@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import kvgauge
-from kvgauge.cache import pipeline_stages
+from kvgauge.workload import pipeline_stages
 from strategies import FAMILIES, contexts, models
 
 family_names = pytest.mark.parametrize("family", FAMILIES)

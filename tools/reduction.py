@@ -68,8 +68,11 @@ def reduce_config(config: Json) -> dict[str, object]:
 
 
 def reduce_quantization(side_file: Json) -> dict[str, object]:
-    """Return ``hf_quant_config.json`` without its producer, lists of names compacted."""
-    return _reduce_quantization({key: value for key, value in side_file.items() if key != "producer"})
+    """Return ``hf_quant_config.json``, lists of names compacted; of its producer the name, which vLLM asks."""
+    producer = side_file.get("producer")
+    name = producer.get("name") if isinstance(producer, Mapping) else None
+    kept: dict[str, object] = {"producer": {"name": name}} if isinstance(name, str) else {}
+    return kept | _reduce_quantization(side_file)
 
 
 def assert_same_reading(full: Json, quantization: Json | None, row: Json) -> ModelArchitecture:

@@ -58,6 +58,7 @@ class ModelArchitecture:
         model_dtype: canonical dtype of weights and activations.
         prescribed_kv_dtype: what the checkpoint's quantisation asks for, canonical, or None.
         num_attention_heads: query heads; None where the model has no attention.
+        modelopt_kv_dtype: the same as a ModelOpt block asks for it, the one scheme that vLLM obeys unasked.
         encoder_tokens: fixed length of the encoder's output (Whisper: 1500), or None.
         encoder_only: the model keeps no cache by design.
     """
@@ -75,6 +76,7 @@ class ModelArchitecture:
     is_encoder_decoder: bool = False
     prescribed_kv_dtype: str | None = None
     prescribed_by: str = ""
+    modelopt_kv_dtype: str | None = None
     fields: tuple[tuple[str, object], ...] = ()
     notes: tuple[Note, ...] = ()
 

@@ -6,14 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from itertools import pairwise
 from typing import NamedTuple
 
 from kvgauge.architecture import LayerGroup, ModelArchitecture
 from kvgauge.engines.base import Demand, GroupDemand, StreamDemand
 from kvgauge.errors import FeatureUnsupportedError
 from kvgauge.layers import Axis, LayerCache, LayerKind, Mechanism, Rounding, Shard
-from kvgauge.workload import Parallelism, Workload
+from kvgauge.workload import Parallelism, Workload, pipeline_stages
 
 _MAMBA = frozenset({Mechanism.MAMBA1, Mechanism.MAMBA2})
 
@@ -310,24 +309,6 @@ def check_parallelism(architecture: ModelArchitecture, parallelism: Parallelism)
         raise FeatureUnsupportedError(
             f"--pp {parallelism.pipeline} exceeds the {architecture.num_layers} layers", field="pp"
         )
-
-
-def pipeline_stages(num_layers: int, stages: int) -> tuple[range, ...]:
-    """Return the layers of each pipeline stage.
-
-    Layers that are left over go one each to the stages before the last, from the back
-    (vLLM ``distributed/utils.py`` get_pp_indices).
-
-    >>> [len(stage) for stage in pipeline_stages(30, 4)]
-    [7, 8, 8, 7]
-    """
-    sizes = [num_layers // stages] * stages
-    for offset in range(2, num_layers % stages + 2):
-        sizes[-offset] += 1
-    bounds = [0]
-    for size in sizes:
-        bounds.append(bounds[-1] + size)
-    return tuple(range(start, stop) for start, stop in pairwise(bounds))
 
 
 def cache_family(architecture: ModelArchitecture) -> str:

@@ -9,12 +9,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from kvgauge.arithmetic import evaluate, symbol_names
-from kvgauge.cache import layers_in_stage, pipeline_stages
+from kvgauge.cache import layers_in_stage
 from kvgauge.engines.base import GroupDemand, rank_vectors
 from kvgauge.formulas import Definition, GroupFormula, Number, Share, group_formula
 from kvgauge.group_steps import group_title, symbol_texts
 from kvgauge.layers import Axis, Role, Shard
 from kvgauge.steps import Facts, Step, sum_symbols
+from kvgauge.workload import pipeline_stages
 
 _SOURCE = "vLLM distributed/utils.py, model_executor/models/llama.py"
 _STATE = frozenset({Role.RECURRENT, Role.CONV})

@@ -10,13 +10,12 @@ from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from kvgauge.cache import pipeline_stages
 from kvgauge.errors import FeatureUnsupportedError
 from kvgauge.sharding import THEORY, TOWERS, Cut, ShardPolicy, rank_tensor
 from kvgauge.stored_weights import StoredFamily, StoredWeights
 from kvgauge.weight_formats import WeightFormat
 from kvgauge.weights import Part, TensorFamily, WeightShard
-from kvgauge.workload import Parallelism
+from kvgauge.workload import Parallelism, pipeline_stages
 
 __all__ = ["THEORY", "ShardPolicy", "rank_bytes", "rank_elements"]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 from kvgauge.errors import InvalidRequestError
 from kvgauge.layers import Axis
@@ -87,3 +88,21 @@ class Parallelism:
     def num_gpus(self) -> int:
         """Devices of all replicas; expert and context parallelism use the same ones."""
         return self.tensor * self.pipeline * self.data
+
+
+def pipeline_stages(num_layers: int, stages: int) -> tuple[range, ...]:
+    """Return the layers of each pipeline stage.
+
+    Layers that are left over go one each to the stages before the last, from the back
+    (vLLM ``distributed/utils.py`` get_pp_indices).
+
+    >>> [len(stage) for stage in pipeline_stages(30, 4)]
+    [7, 8, 8, 7]
+    """
+    sizes = [num_layers // stages] * stages
+    for offset in range(2, num_layers % stages + 2):
+        sizes[-offset] += 1
+    bounds = [0]
+    for size in sizes:
+        bounds.append(bounds[-1] + size)
+    return tuple(range(start, stop) for start, stop in pairwise(bounds))

@@ -23,7 +23,7 @@ from kvgauge.layers import LayerCache, LayerKind
 from kvgauge.readers.hf.config import MAX_WINDOW, ConfigView, ReadLog, short
 from kvgauge.readers.hf.mixers.attention import query_heads
 from kvgauge.readers.hf.nesting import language_view
-from kvgauge.readers.hf.quantization import prescribed_kv_dtype, unknown_kv_word
+from kvgauge.readers.hf.quantization import modelopt_kv_dtype, prescribed_kv_dtype, unknown_kv_word
 from kvgauge.readers.hf.rows import ModelTypeRow, model_type_row
 
 
@@ -86,6 +86,7 @@ def read_config(
         is_encoder_decoder=row.reader == "encoder_decoder",
         prescribed_kv_dtype=prescribed,
         prescribed_by=prescribed_by,
+        modelopt_kv_dtype=modelopt_kv_dtype(view, quantization),
         fields=tuple(log.used.items()),
         notes=(*dtype_notes, *_reading_notes(view, row, log, count)),
     )

@@ -29,6 +29,36 @@ def prescribed_kv_dtype(view: ConfigView, side_file: Mapping[str, object] | None
     return None, ""
 
 
+def modelopt_kv_dtype(view: ConfigView, side_file: Mapping[str, object] | None) -> str | None:
+    """Return the KV dtype that a ModelOpt block asks for, canonical, or None.
+
+    vLLM obeys no other scheme unasked (0.33, ``resolve_kv_cache_dtype_string``), and looks into the side file
+    only where the config has no ``quantization_config`` at all.
+    """
+    found = (level.values.get("quantization_config") for level in (*reversed(view.outer), view))
+    block = next((b for b in found if isinstance(b, Mapping)), side_file)
+    if block is None or not _is_modelopt(block):
+        return None
+    inner = block.get("quantization")
+    for name in ("kv_cache_scheme", "kv_cache_quant_algo"):
+        for part in (block, inner):
+            dtype = _dtype_of(part.get(name)) if isinstance(part, Mapping) else None
+            if dtype is not None:
+                return dtype
+    return None
+
+
+def _is_modelopt(block: Mapping[str, object]) -> bool:
+    """Whether vLLM takes a block for ModelOpt's: by its method, else by producer and algorithm."""
+    method = block.get("quant_method")
+    if isinstance(method, str) and method:
+        return method.lower().startswith("modelopt")
+    producer, inner = block.get("producer"), block.get("quantization")
+    named = isinstance(producer, Mapping) and producer.get("name") == "modelopt"
+    stated = isinstance(inner, Mapping) and bool(inner.get("quant_algo"))
+    return (named and stated) or "modelopt_quant_config" in block
+
+
 def _blocks(
     view: ConfigView, side_file: Mapping[str, object] | None
 ) -> list[tuple[str, Mapping[str, object]]]:

@@ -25,6 +25,7 @@ from kvgauge.render.messages.errors_zh import (
     request,
     schemes,
     sources,
+    vllm,
     weights,
     what_if,
 )
@@ -32,6 +33,7 @@ from kvgauge.render.messages.errors_zh import (
 TABLES: tuple[Mapping[str, str], ...] = (
     request.TABLE,
     engines.TABLE,
+    vllm.TABLE,
     readers.TABLE,
     weights.TABLE,
     schemes.TABLE,

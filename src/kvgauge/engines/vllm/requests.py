@@ -1,0 +1,69 @@
+"""Blocks that one request needs of a cache: rule by kind of layer.
+
+Source: ``max_memory_usage_bytes`` of the specs in ``v1/kv_cache_interface.py``, vLLM 0.33.0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kvgauge.engines.vllm.cache_spec import CacheSpec, SpecKind
+
+
+@dataclass(frozen=True, slots=True)
+class RequestRules:
+    """What the blocks of a request depend on beside its length.
+
+    Args:
+        in_flight_tokens: tokens whose blocks a window may not free yet.
+        state_cache_mode: ``one``, ``none``, ``align`` or ``all``.
+        drafted_tokens: speculative tokens of a step.
+        checkpoint_pages: state pages for what prefill hands over.
+        window_extra_tokens: tokens that a window keeps for drafting layers behind the first.
+        context_ranks: ranks that share the tokens of whole-context layers.
+        encoder_tokens: positions that cross-attention is charged for.
+    """
+
+    in_flight_tokens: int
+    state_cache_mode: str = "none"
+    drafted_tokens: int = 0
+    checkpoint_pages: int = 0
+    window_extra_tokens: int = 0
+    context_ranks: int = 1
+    encoder_tokens: int = 0
+
+
+def blocks_of_request(spec: CacheSpec, tokens: int, rules: RequestRules) -> int:
+    """Return the blocks that a request of ``tokens`` reserves in a group of this spec.
+
+    >>> window = CacheSpec(0, SpecKind.SLIDING, 16, 32768, 2048, window_tokens=128)
+    >>> blocks_of_request(window, 32768, RequestRules(in_flight_tokens=16384))
+    1033
+    """
+    block = max(1, spec.block_tokens)
+    match spec.kind:
+        case SpecKind.SLIDING:
+            kept = spec.window_tokens - 1 + rules.window_extra_tokens + rules.in_flight_tokens
+            return _ceil(min(kept, tokens), block) + 1
+        case SpecKind.CHUNKED:
+            return _ceil(min(spec.window_tokens + rules.in_flight_tokens, tokens), block)
+        case SpecKind.RECURRENT:
+            return _state_blocks(block, tokens, rules)
+        case SpecKind.CROSS:
+            return _ceil(rules.encoder_tokens, block)
+    return _ceil(_ceil(tokens, rules.context_ranks), block)
+
+
+def _state_blocks(block: int, tokens: int, rules: RequestRules) -> int:
+    match rules.state_cache_mode:
+        case "one":
+            return 1
+        case "none":
+            return 1 + rules.drafted_tokens
+        case "all":
+            return _ceil(tokens, block) + rules.drafted_tokens
+    return 2 + rules.drafted_tokens + rules.checkpoint_pages
+
+
+def _ceil(tokens: int, step: int) -> int:
+    return -(-tokens // step)

@@ -1,0 +1,159 @@
+"""What each vLLM version does differently: a table of named rules, each with the first version that has it.
+
+Found by comparing the released wheels 0.6.6 to 0.33.0 and held against start-up logs of those versions. A
+development build counts as the release that it leads to.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Literal, NamedTuple
+
+from kvgauge.errors import FeatureUnsupportedError, InvalidRequestError
+
+Tokens = Literal["blocks", "by_group", "concurrency"]
+StateCaching = Literal["one", "off", "all", "align"]
+
+OLDEST = "0.6.0"
+NEWEST = "0.33.0"
+
+
+class Version(NamedTuple):
+    """A version that sorts: stage 0 is a development build, 1 a candidate, 2 the release."""
+
+    major: int
+    minor: int
+    patch: int
+    stage: int = 2
+    number: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class VllmRules:
+    """The rules of one version.
+
+    Args:
+        engine_v0: one kind of cache of every attention layer; state lies beside the blocks.
+        hybrid_manager: layers of several kinds share one pool; before, windows beside full layers were full.
+        uniform_groups: layers of one kind and unequal pages form one group whose page is their sum.
+        packed_groups: groups of unequal bytes where a layout puts the block first (DeepSeek-V4).
+        interleaved: group i of g takes layers i, i + g, ...; before, it took neighbours.
+        group_threshold: the widest bucket gives the group size when it is below this times the narrowest.
+        tokens: how the printed token capacity follows: blocks x block; blocks // groups x block; or the
+            concurrency x the longest request.
+        dcp_tokens: decode context parallelism multiplies the printed tokens.
+        concurrency_by_blocks: printed concurrency is blocks over the blocks of one request; before,
+            tokens over the longest request.
+        in_flight_batches: windows keep the tokens of all batches in flight; before, of one batch.
+        state_caching: what a state layer keeps while prefix caching is on.
+        prefix_caching_hybrid: prefix caching is on by default for models with state layers.
+        state_checkpoint: one more state page where prefill can hand over a checkpoint.
+        state_alignment: blocks of hybrids follow the checkpoint grain of their state layers.
+        mla_hybrid_multiple: what the block of a hybrid grows by beside a latent.
+        held_back_blocks: blocks that admission keeps free.
+        tier_160: cards from 160 GiB on batch 16,384 tokens.
+        utilization: default share of the card.
+        composite_gemma: head widths above 256 run on a pair of backends of their own.
+    """
+
+    version: str
+    engine_v0: bool = False
+    hybrid_manager: bool = True
+    uniform_groups: bool = True
+    packed_groups: bool = True
+    interleaved: bool = True
+    group_threshold: float = 1.5
+    tokens: Tokens = "concurrency"
+    dcp_tokens: bool = True
+    concurrency_by_blocks: bool = True
+    in_flight_batches: bool = True
+    state_caching: StateCaching = "align"
+    prefix_caching_hybrid: bool = True
+    state_checkpoint: bool = True
+    state_alignment: bool = True
+    mla_hybrid_multiple: int = 128
+    held_back_blocks: int = 1
+    tier_160: bool = True
+    utilization: str = "0.92"
+    composite_gemma: bool = True
+
+
+#: From -> what changed there, newest first: the fields as they were before that version.
+_BEFORE: tuple[tuple[str, dict[str, object]], ...] = (
+    ("0.33.0.dev0", {"mla_hybrid_multiple": 64, "composite_gemma": False}),
+    ("0.32.0.dev0", {"state_caching": "all"}),
+    ("0.29.0.dev0", {"held_back_blocks": 0, "state_checkpoint": False, "state_alignment": False}),
+    ("0.28.0.dev0", {"tier_160": False}),
+    ("0.26.0.dev0", {"in_flight_batches": False}),
+    ("0.24.0.dev0", {"packed_groups": False}),
+    # 0.20.1rc1.dev16 prints the old figure, dev91 the new one.
+    ("0.20.1.dev50", {"tokens": "by_group"}),
+    ("0.20.0.dev0", {"utilization": "0.9"}),
+    ("0.19.0.dev0", {"group_threshold": 1.25}),
+    ("0.15.0.dev0", {"state_caching": "off", "prefix_caching_hybrid": False}),
+    ("0.12.0.dev0", {"group_threshold": 1.0}),
+    ("0.11.0.dev0", {"state_caching": "one", "interleaved": False, "uniform_groups": False,
+                     "dcp_tokens": False}),
+    ("0.9.2.dev0", {"hybrid_manager": False, "tokens": "blocks", "concurrency_by_blocks": False}),
+    ("0.8.0.dev0", {"engine_v0": True}),
+)  # fmt: skip
+
+
+def parse_version(text: str) -> Version:
+    """Read a version, builds included: ``0.33.0``, ``v0.11``, ``0.20.1rc1.dev91+ga749a33d8``.
+
+    Raises:
+        InvalidRequestError: not a version.
+
+    >>> parse_version("0.20.1rc1.dev91+ga749a33d8") < parse_version("0.20.1")
+    True
+    """
+    match = re.match(
+        r"v?(\d{1,4})\.(\d{1,4})(?:\.(\d{1,4}))?(?:\.?(rc|a|b|alpha|beta)(\d{0,4}))?"
+        r"(?:\.dev(\d{0,6}))?(?:\.post\d{1,4})?(?:\+.*)?$",
+        text.strip()[:80],
+        re.ASCII,
+    )
+    if match is None:
+        raise InvalidRequestError(
+            f"{text!r} is not a version of vllm", hint=f"for example vllm@{NEWEST}", field="engine"
+        )
+    major, minor, patch, candidate, candidate_number, build = match.groups()
+    release = (int(major), int(minor), int(patch or 0))
+    if build is not None:
+        return Version(*release, 0, int(build or 0))
+    if candidate is not None:
+        return Version(*release, 1, int(candidate_number or 0))
+    return Version(*release)
+
+
+@lru_cache(maxsize=64)
+def rules_for(version: str | None) -> VllmRules:
+    """Return the rules of a version; None is the newest known, whose rules newer ones get too.
+
+    Raises:
+        InvalidRequestError: not a version.
+        FeatureUnsupportedError: older than what is known.
+
+    >>> rules_for("0.19.1").tokens, rules_for("0.21.0").tokens, rules_for("0.9.2").group_threshold
+    ('by_group', 'concurrency', 1.0)
+    """
+    asked = parse_version(version or NEWEST)
+    if asked < parse_version(OLDEST):
+        raise FeatureUnsupportedError(
+            f"the cache rules of vllm {version} are not known, only {OLDEST} and later",
+            hint=f"--engine vllm@{OLDEST} or a later version",
+            field="engine",
+        )
+    rules = VllmRules(version or NEWEST)
+    for since, before in _BEFORE:
+        if asked < parse_version(since):
+            rules = replace(rules, **before)  # type: ignore[arg-type]
+    return rules
+
+
+def known_versions() -> tuple[str, ...]:
+    """Return the first version of each set of rules, oldest first, for listings."""
+    return (OLDEST, *(since.rpartition(".dev")[0] for since, _ in reversed(_BEFORE)))

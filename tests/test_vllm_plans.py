@@ -1,0 +1,273 @@
+"""vLLM: groups, blocks and pools against the plans of its own code; what it refuses; what its flags say."""
+
+import json
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kvgauge.engines.vllm import Speculation, VllmSettings, plan
+from kvgauge.engines.vllm.cache_spec import CacheSpec, SpecKind
+from kvgauge.engines.vllm.devices import gpu_class, gpu_of_memory
+from kvgauge.engines.vllm.flags import VALUES, parse_flags
+from kvgauge.engines.vllm.packing import packed_groups
+from kvgauge.engines.vllm.versions import known_versions, parse_version, rules_for
+from kvgauge.errors import FeatureUnsupportedError, InvalidRequestError, KvgaugeError
+from kvgauge.models import load
+from support import SHARED, golden_lines
+from vllm_records import (
+    ORACLE,
+    catalogue_architecture,
+    facts_of,
+    oracle_rows,
+    settings_of,
+    shared_architecture,
+)
+
+GIB = 1 << 30
+GOLDEN = golden_lines("vllm_0.33_pools.jsonl")[1:]
+FACTS = ("block_size", "bytes_per_block", "batch", "pools")
+PLAIN = {
+    "model_type": "llama", "num_hidden_layers": 4, "num_attention_heads": 8, "num_key_value_heads": 2,
+    "head_dim": 64, "hidden_size": 512, "torch_dtype": "bfloat16", "max_position_embeddings": 4096,
+}  # fmt: skip
+
+
+def name_of(row):
+    words = [row["model"], row["gpu"].split()[-1], f"tp{row['tp']}pp{row['pp']}", row["kv_dtype"]]
+    return "-".join([*words, f"mtp{row['mtp_tokens']}", "" if row["prefix_caching"] else "no_caching"])
+
+
+@pytest.mark.parametrize("row", GOLDEN, ids=name_of)
+def test_plans_equal_the_engines_own(row):
+    architecture = catalogue_architecture(row["model"])
+    if row.get("refused"):
+        with pytest.raises(FeatureUnsupportedError):
+            plan(architecture, settings_of(row))
+        return
+    found = facts_of(plan(architecture, settings_of(row)), [pool[0] for pool in row["pools"]])
+    assert {name: found[name] for name in FACTS} == {name: row[name] for name in FACTS}
+    assert found["groups"] == [group[1:] for group in row["groups"]]
+
+
+def test_golden_rows_cover_every_kind_of_group():
+    kinds = {group[0] for row in GOLDEN for group in row.get("groups", ())}
+    assert kinds == {"full", "sliding", "chunked", "latent", "recurrent"}
+    assert sum("refused" in row for row in GOLDEN) == 11
+
+
+@pytest.mark.skipif(not ORACLE.is_dir(), reason="the wider records are not here")
+def test_every_record_of_an_engines_answer_is_equal():
+    unequal = []
+    count = 0
+    for model, row, facts in oracle_rows():
+        count += 1
+        try:
+            found = plan(shared_architecture(model), settings_of(row))
+        except FeatureUnsupportedError:
+            found = None
+        ours = found and facts_of(found, [pool[0] for pool in facts["pools"]] if facts else [])
+        if ours != facts:
+            unequal.append((model, row))
+    assert not unequal
+    assert count > 500
+
+
+# -- what the rules' text states, beyond the records ----------------------------------------------
+
+H100 = VllmSettings(max_model_tokens=32768)
+
+
+@pytest.mark.parametrize(("card", "tokens"), [("A100", 1351689), ("H100", 360847), ("B200", 182785)])
+def test_compressed_caches_depend_on_the_batch(card, tokens):
+    settings = replace(H100, gpu=gpu_class(card))
+    found = plan(catalogue_architecture("deepseek-ai/DeepSeek-V4-Flash"), settings)
+    assert found.pool_bytes_per_block == 1002240
+    assert found.pool(70 * GIB).capacity_tokens == tokens
+
+
+@pytest.mark.parametrize(
+    ("word", "per_token"),
+    [("bfloat16", 262144), ("fp8", 131072), ("int8_per_token_head", 135168), ("fp8_per_token_head", 135168),
+     ("int4_per_token_head", 69632), ("turboquant_k8v4", 110464), ("turboquant_4bit_nc", 80704),
+     ("turboquant_3bit_nc", 65344)],
+)  # fmt: skip
+def test_packed_formats(word, per_token):
+    found = plan(catalogue_architecture("Qwen/Qwen3-32B"), replace(H100, kv_dtype=word))
+    assert found.pool_bytes_per_block == per_token * found.block_size_tokens
+    assert found.block_size_tokens == (32 if word.startswith("turboquant") else 16)
+
+
+def test_windows_without_the_hybrid_manager_are_full():
+    model = catalogue_architecture("openai/gpt-oss-20b")
+    found = plan(model, replace(H100, hybrid_manager=False))
+    assert [(g.kind, g.num_layers) for g in found.groups] == [("full", 24)]
+
+
+def test_context_ranks_share_whole_contexts():
+    model = catalogue_architecture("deepseek-ai/DeepSeek-V3")
+    found = plan(model, replace(H100, tensor=8, decode_context=4))
+    assert found.blocks_per_request == 32768 // 4 // 16
+    assert found.pool(20 * GIB).capacity_tokens == pytest.approx(
+        4 * plan(model, replace(H100, tensor=8)).pool(20 * GIB).capacity_tokens, rel=1e-6
+    )
+    with pytest.raises(FeatureUnsupportedError, match="decode-context"):
+        plan(catalogue_architecture("openai/gpt-oss-20b"), replace(H100, tensor=8, decode_context=2))
+
+
+def test_the_longest_request_that_fits_is_found():
+    model = catalogue_architecture("Qwen/Qwen3-8B")
+    found = plan(model, VllmSettings(max_model_tokens=0)).pool(2 * GIB)
+    exact = plan(model, VllmSettings(max_model_tokens=found.max_model_tokens)).pool(2 * GIB)
+    assert exact.admits
+    assert exact.max_model_tokens == found.max_model_tokens == (2 * GIB // (147456 * 16) - 1) * 16
+    assert not plan(model, VllmSettings(max_model_tokens=found.max_model_tokens + 1)).pool(2 * GIB).admits
+
+
+def test_given_blocks_replace_the_budget():
+    found = plan(catalogue_architecture("Qwen/Qwen3-8B"), replace(H100, num_blocks_override=1000)).pool(0)
+    assert (found.num_blocks, found.capacity_tokens) == (1000, 16000)
+
+
+def test_stages_count_their_own_layers():
+    found = plan(catalogue_architecture("Qwen/Qwen3-8B"), replace(H100, pipeline=4))
+    assert found.stages == ((9 * 65536,),) * 4
+    assert found.pool_bytes_per_block == 36 * 65536
+
+
+def test_encoder_decoders_are_charged_the_batch():
+    model = load("openai/whisper-tiny", offline=True).architecture
+    found = plan(model, VllmSettings(max_model_tokens=448, max_batched_tokens=2048))
+    assert [(g.kind, g.blocks_per_request) for g in found.groups] == [("full", 28), ("cross", 128)]
+
+
+# -- versions -------------------------------------------------------------------------------------
+
+
+def test_versions_sort_with_their_builds():
+    order = ["0.6.6.post1", "0.19.1", "0.20.0", "0.20.1rc1.dev16", "0.20.1rc1.dev91+gabc", "0.20.1", "v0.21"]
+    assert sorted(order, key=parse_version) == order
+    assert rules_for("0.99.1").tokens == rules_for(None).tokens
+
+
+@pytest.mark.parametrize("text", ["", "latest", "0", "0.", "1.2.3.4", "0.33.0\n0.1", "9" * 90])
+def test_odd_versions_are_refused(text):
+    with pytest.raises(InvalidRequestError):
+        parse_version(text)
+
+
+def test_versions_before_the_known_are_refused():
+    with pytest.raises(FeatureUnsupportedError, match=r"0\.6\.0"):
+        rules_for("0.5.4")
+
+
+@pytest.mark.parametrize("version", known_versions())
+@pytest.mark.parametrize("model", ["Qwen/Qwen3-8B", "openai/gpt-oss-20b", "deepseek-ai/DeepSeek-V3"])
+def test_every_version_plans(version, model):
+    found = plan(catalogue_architecture(model), replace(H100, version=version)).pool(40 * GIB)
+    assert found.num_blocks > 0
+    assert found.capacity_tokens > 0
+
+
+# -- flags ----------------------------------------------------------------------------------------
+
+
+def test_flags_are_read_as_the_engine_reads_them():
+    found = parse_flags(
+        "vllm serve Qwen/Qwen3-8B --max-model-len=32k -tp2 --kv_cache_dtype fp8 --no-enable-prefix-caching "
+        '--speculative-config \'{"method": "mtp", "num_speculative_tokens": 3}\' --port 80 --mamba-cache-mode align'
+    )
+    assert found == VllmSettings(
+        tensor=2, kv_dtype="fp8", max_model_tokens=32000, prefix_caching=False,
+        speculation=Speculation(3), state_cache_mode="align", ignored_flags=("--port",),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [("32768", 32768), ("32K", 32768), ("25.6k", 25600), ("1M", 1 << 20), ("-1", 0), ("auto", 0)],
+)
+def test_lengths(text, tokens):
+    assert parse_flags(f"--max-model-len {text}").max_model_tokens == tokens
+
+
+@pytest.mark.parametrize(
+    "args",
+    ["-tp 2 -tp 4", "--enable-prefix-caching --no-enable-prefix-caching", "--max-model-len 1.5K", "--block-size 0",
+     "--max-model-length 4096", "--tensor-parallel-size", "--speculative-config [1]", "--kv-cache-dtype q8_0",
+     "--speculative-config '{\"method\": \"eagle\"}'", "--mamba-cache-mode some", "--gpu-memory-utilization 2", "'"],
+)  # fmt: skip
+def test_malformed_flags_are_refused(args):
+    with pytest.raises(InvalidRequestError):
+        parse_flags(args)
+
+
+def test_flags_of_unknown_effect_are_refused():
+    with pytest.raises(FeatureUnsupportedError, match="hf-overrides"):
+        parse_flags("--hf-overrides '{}'")
+
+
+@given(
+    st.lists(st.sampled_from([*VALUES, "--enforce-eager", "1", "fp8", "x", "{}", "-1", "--no-x"]), max_size=8)
+)
+def test_any_words_are_read_or_refused(words):
+    try:
+        parse_flags(" ".join(words))
+    except KvgaugeError as error:
+        assert error.message
+
+
+# -- cards, groups, hostile values ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "capability"),
+    [("NVIDIA H100 80GB HBM3", (9, 0)), ("A100-SXM4-80GB", (8, 0)), ("2x RTX 4090", (8, 9)), ("RTX5090", (12, 0)),
+     ("NVIDIA RTX PRO 6000 Blackwell", (12, 0)), ("NVIDIA L40S", (8, 9)), ("NVIDIA GB10", (12, 1))],
+)  # fmt: skip
+def test_cards(name, capability):
+    assert gpu_class(name).capability == capability
+    assert gpu_class("some card") is None
+
+
+def test_the_card_sets_the_batch():
+    model = load(PLAIN).architecture
+    batches = [plan(model, VllmSettings(gpu=gpu_of_memory(gib * GIB))).schedule for gib in (24, 96, 180)]
+    assert [(s.batched_tokens, s.sequences) for s in batches] == [(2048, 256), (8192, 1024), (16384, 1024)]
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from([4, 8, 64]), st.integers(1, 3), st.integers(1, 40)), min_size=1, max_size=6
+    )
+)
+def test_packed_groups_hold_every_layer_once(buckets):
+    specs = [
+        CacheSpec(0, SpecKind.SLIDING, block, page * 1000, 0, 128, (page,))
+        for block, page, count in buckets
+        for _ in range(count)
+    ]
+    groups = packed_groups(tuple(specs))
+    assert sorted(map(repr, (s for group in groups for s in group))) == sorted(map(repr, specs))
+    assert all(len({spec.block_tokens for spec in group}) == 1 for group in groups)
+
+
+@given(
+    st.integers(1, 1 << 20), st.integers(0, 1 << 50), st.sampled_from(["auto", "fp8", "nvfp4", "fp8_ds_mla"]),
+    st.integers(1, 64), st.sampled_from(known_versions()),
+)  # fmt: skip
+def test_pools_are_bounded_by_their_bytes(tokens, available, word, ranks, version):
+    settings = VllmSettings(version=version, max_model_tokens=tokens, kv_dtype=word, tensor=ranks)
+    try:
+        found = plan(load(PLAIN).architecture, settings)
+    except KvgaugeError:
+        return
+    pool = found.pool(available)
+    assert pool.num_blocks * found.stage_bytes_per_block <= available
+    assert pool.capacity_tokens >= 0
+    json.dumps([group.to_dict() for group in found.groups])
+
+
+def test_the_shared_folder_is_named():
+    assert SHARED.name == "shared"
