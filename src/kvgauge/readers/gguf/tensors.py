@@ -108,8 +108,10 @@ class _Model:
         """Return the note on a head that no key of the file tells of."""
         if isinstance(self.row.tied, bool):
             return ()
-        what = "no matrix of its own for the logits" if tied else "a matrix of its own for the logits"
-        text = f"no key says whether the head is the embedding; counted with {what}, as published models have"
+        kind = "tied" if tied else "untied"
+        text = (
+            f"no key says whether the head is the embedding; counted as {kind}, as published models have it"
+        )
         return (Note("gguf_head_assumed", "info", text, (("tied", str(tied).lower()),)),)
 
     def facts(self, index: int) -> Facts:
