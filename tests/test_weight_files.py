@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import tempfile
 import threading
 import time
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import checkpoints as made
 from hub_server import COMMIT, File, HubServer
@@ -234,6 +237,32 @@ def test_progress_is_told(tmp_path):
     told: list[tuple[int, int]] = []
     load_raw(folder(tmp_path, SPLIT)).weight_files.read(lambda done, total: told.append((done, total)))
     assert told == [(1, 3), (2, 3), (3, 3)]
+
+
+NAMES = (
+    "model.safetensors",
+    "model.safetensors.index.json",
+    "model-00001-of-00001.safetensors",
+    "a.safetensors",
+)
+HEADER = made.file_bytes(dict(list(TENSORS.items())[:3]), data=False)
+
+
+@given(
+    st.dictionaries(st.sampled_from(NAMES), st.one_of(st.binary(max_size=60), st.just(SINGLE[NAMES[0]]))),
+    st.lists(st.tuples(st.integers(0, len(HEADER) - 1), st.integers(0, 255)), max_size=3),
+)
+def test_any_files_are_answered(files, changes):
+    """Arbitrary bytes, and headers with bytes changed: a note or an answer, never anything else."""
+    changed = bytearray(HEADER)
+    for at, byte in changes:
+        changed[at] = byte
+    with tempfile.TemporaryDirectory() as place:
+        made.write(Path(place), {"b.safetensors": bytes(changed), **files}, made.LLAMA)
+        found = found_in(place)
+        assert found is not None
+        answer = answered(found)
+        assert answer.stored is not None or answer.notes
 
 
 # The local cache of the hub

@@ -91,7 +91,7 @@ def _total_notes(found: FoundWeights) -> list[Note]:
         text = f"weights are the total that {files} states, not split by part"
         notes.append(Note("weights_index_total", "info", text, (("files", files),)))
     if found.kind == "bin" and found.total_bytes is not None:
-        text = f"weights are the total of {files}, whose tensors are never opened, not split by part"
+        text = f"weights are at most the total of {files}; pickles are never opened, parts are not known"
         notes.append(Note("weights_bin_total", "info", text, (("files", files),)))
     return notes
 
