@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from kvgauge.architecture import ModelArchitecture
 from kvgauge.readers import read_architecture
 from kvgauge.sources import RawModel, apply_overrides, load_raw
 from kvgauge.weighing import Weighed, weigh
+
+if TYPE_CHECKING:
+    from kvgauge.sources.weight_files import Progress
 
 
 @dataclass(frozen=True)
@@ -19,11 +23,12 @@ class Model:
 
     raw: RawModel
     architecture: ModelArchitecture
+    progress: Progress | None = field(default=None, compare=False, repr=False)
 
     @cached_property
     def weighed(self) -> Weighed:
         """The weights as the model is published; read when they are asked for first."""
-        return weigh(self.raw, self.architecture)
+        return weigh(self.raw, self.architecture, self.progress)
 
     def to_dict(self) -> dict[str, object]:
         """Return the ``model`` object of the JSON contract."""
@@ -49,6 +54,7 @@ def load(
     revision: str | None = None,
     refresh: bool = False,
     offline: bool = False,
+    progress: Progress | None = None,
 ) -> Model:
     """Find and read a model: a name, a path, ``-``, or a parsed config.
 
@@ -56,6 +62,7 @@ def load(
         revision: a branch, tag or commit on the hub; ``org/name@revision`` says the same.
         refresh: ask the hub, whatever the catalogue and the local cache say.
         offline: use the catalogue, local files and the local cache alone.
+        progress: called with (files read, files) while headers of weight files are read.
 
     Raises:
         KvgaugeError: not found, damaged or not understood.
@@ -71,4 +78,4 @@ def load(
     else:
         raw = load_raw(model, overrides, offline=offline, revision=revision, refresh=refresh)
     shapes = {tensor.name: tensor.shape for tensor in raw.tensors}
-    return Model(raw, read_architecture(raw.config, raw.quantization, shapes))
+    return Model(raw, read_architecture(raw.config, raw.quantization, shapes), progress)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from kvgauge.architecture import ModelArchitecture, Note
 from kvgauge.cache import CacheAnswer
@@ -17,6 +18,9 @@ from kvgauge.size_result import Request, SizeResult
 from kvgauge.units import parse_tokens
 from kvgauge.weighing import WeightAnswer, answer_weights
 from kvgauge.workload import Parallelism, Workload
+
+if TYPE_CHECKING:
+    from kvgauge.sources.weight_files import Progress
 
 DEFAULT_CONTEXT_TOKENS = 32768
 
@@ -48,6 +52,7 @@ def size(
     revision: str | None = None,
     refresh: bool = False,
     offline: bool = False,
+    progress: Progress | None = None,
 ) -> SizeResult:
     """Return the cache, state and weights of a model under a load.
 
@@ -59,7 +64,7 @@ def size(
         engine: ``name[@version]``; None is ``theory``.
         weights: a quantisation that the weights are priced in instead of their own: int4, fp8, q4_k_m ...
         no_weights: leave the weights out.
-        revision, refresh, offline: where the model comes from, as in ``load``.
+        revision, refresh, offline, progress: where the model comes from, as in ``load``.
 
     Raises:
         KvgaugeError: the model, the request or their combination is refused; says why.
@@ -69,7 +74,9 @@ def size(
     >>> size(config, context="32k").cache.total_bytes  # Qwen3-8B: 4.5 GiB
     4831838208
     """
-    loaded = load(model, overrides=overrides, revision=revision, refresh=refresh, offline=offline)
+    loaded = load(
+        model, overrides=overrides, revision=revision, refresh=refresh, offline=offline, progress=progress
+    )
     architecture = loaded.architecture
     name, version = parse_engine(engine) if engine else ("theory", None)
     encoder = encoder_tokens if architecture.is_encoder_decoder else 0

@@ -18,7 +18,10 @@ from kvgauge.weights import ModelWeights
 from kvgauge.workload import Parallelism
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from kvgauge.quantiser_commands import Command
+    from kvgauge.sources.weight_files import Progress
     from kvgauge.weight_schemes import Scheme
     from kvgauge.what_if import AdviceRow
 
@@ -216,17 +219,49 @@ def weigh_as(raw: RawModel, architecture: ModelArchitecture, word: str) -> Weigh
     return Weighed(stored, stored.notes, asked)
 
 
-def weigh(raw: RawModel, architecture: ModelArchitecture) -> Weighed:
-    """Return the weights of a model as it is published."""
+def weigh(raw: RawModel, architecture: ModelArchitecture, progress: Progress | None = None) -> Weighed:
+    """Return the weights of a model as it is published.
+
+    Args:
+        progress: told of weight files as their headers are read.
+
+    Raises:
+        DamagedFileError: a weight file that the user named is damaged.
+    """
+    if is_gguf(raw.config):
+        return _weighed(lambda: _from_gguf(raw), architecture)
+    held = Weighed(None) if raw.overrides else _from_files(raw, architecture, progress)
+    if held.stored is not None:
+        return held
+    stored, notes, _ = _weighed(lambda: _from_config(raw, architecture), architecture)
+    return Weighed(stored, (*held.notes, *notes))
+
+
+def _weighed(read: Callable[[], StoredWeights | None], architecture: ModelArchitecture) -> Weighed:
+    """Return what is read, or a note that says why it can't be."""
     try:
-        stored = _from_gguf(raw) if is_gguf(raw.config) else _from_config(raw, architecture)
+        stored = read()
     except KvgaugeError as error:
         return Weighed(None, (_unknown(error.message),))
     if stored is None:
-        return Weighed(
-            None, (_unknown(f"the tensors of {architecture.model_type or 'this type'} are not known"),)
-        )
+        kind = architecture.model_type or "this type"
+        return Weighed(None, (_unknown(f"the tensors of {kind} are not known"),))
     return Weighed(stored, stored.notes)
+
+
+def _from_files(raw: RawModel, architecture: ModelArchitecture, progress: Progress | None) -> Weighed:
+    """Return the weights that lie beside the config, or none with notes."""
+    found = raw.weight_files.read(progress) if raw.weight_files is not None else None
+    if found is None:
+        return Weighed(None)
+    from kvgauge.file_weights import weights_from_files  # noqa: PLC0415 - few models have files
+
+    try:
+        weights = _families(raw)
+    except KvgaugeError:
+        weights = None  # the tensors speak for themselves
+    stored, notes = weights_from_files(found, weights, architecture.num_layers, architecture.model_dtype)
+    return Weighed(stored, notes)
 
 
 def _unknown(why: str) -> Note:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from kvgauge.cli.output import Settings, make_view, write, write_error, write_json, write_notes
+from kvgauge.cli.progress import ProgressLine
 from kvgauge.cli.requests import reservation_notes, size_keywords
 from kvgauge.size_result import SizeResult
 from kvgauge.sizing import size
@@ -27,7 +28,7 @@ def run_size(settings: Settings, values: dict[str, Any]) -> int:
         return run_batch(settings, values)
     if values["why"]:
         return run_explain(settings, values)
-    result = _size(values)
+    result = _size(settings, values)
     if settings.json:
         write_json({**result.to_dict(), "notes": _notes(result, settings)})
         return 0
@@ -45,8 +46,9 @@ def run_size(settings: Settings, values: dict[str, Any]) -> int:
     return 0
 
 
-def _size(values: dict[str, Any]) -> SizeResult:
-    result = size(values["model"], **size_keywords(values))
+def _size(settings: Settings, values: dict[str, Any]) -> SizeResult:
+    progress = ProgressLine(settings.texts)
+    result = size(values["model"], **size_keywords(values), progress=progress)
     more = reservation_notes(values, result.request.workload.context_tokens)
     return replace(result, notes=(*result.notes, *more)) if more else result
 
@@ -59,7 +61,7 @@ def run_explain(settings: Settings, values: dict[str, Any]) -> int:
     """Answer ``explain``."""
     from kvgauge.derivation import explain  # noqa: PLC0415
 
-    explanation = explain(_size(values), lang=settings.lang)
+    explanation = explain(_size(settings, values), lang=settings.lang)
     if settings.json:
         write_json(explanation.to_dict())
         return 0

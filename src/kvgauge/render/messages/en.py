@@ -140,6 +140,7 @@ MESSAGES: Mapping[str, str] = {
     "grade_why.dtype_assumed": "the config states no dtype; bf16 was taken",
     "grade_why.engine_version_newer": "the engine's version is newer than the rules known here",
     "grade_why.layer_order_unknown": "the order of the layers, and so their split over stages, is not known",
+    "progress_headers": "reading headers of weight files: {done} of {count}",
     # notes and errors
     "program": "kvgauge",
     "note": "note: ",

@@ -183,6 +183,7 @@ MESSAGES: Mapping[str, str] = {
     "grade_why.dtype_assumed": "配置没有写 dtype，按 bf16 计算",
     "grade_why.engine_version_newer": "引擎版本比此处已知的规则更新",
     "grade_why.layer_order_unknown": "各层的先后顺序未知，按流水线分段的数字也未知",
+    "progress_headers": "正在读取权重文件头：{done}/{count}",
     # notes and errors
     "program": "kvgauge",
     "note": "说明：",
