@@ -11,7 +11,7 @@ from kvgauge.dtypes import display_dtype
 from kvgauge.engines.base import RequestedDtypes, allocation_kind
 from kvgauge.models import Model
 from kvgauge.units import json_number
-from kvgauge.weighing import WeightAnswer
+from kvgauge.weight_answer import WeightAnswer
 from kvgauge.workload import Parallelism, Workload
 
 

@@ -16,7 +16,8 @@ from kvgauge.models import Model, ModelLike, load
 from kvgauge.request_notes import context_notes, idle_option_notes, override_notes, parallel_notes
 from kvgauge.size_result import Request, SizeResult
 from kvgauge.units import parse_tokens
-from kvgauge.weighing import WeightAnswer, answer_weights
+from kvgauge.weighing import answer_weights
+from kvgauge.weight_answer import WeightAnswer
 from kvgauge.workload import Parallelism, Workload
 
 if TYPE_CHECKING:

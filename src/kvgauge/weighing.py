@@ -5,77 +5,27 @@ Weights that can't be known are None with a note that says why; a cache is sized
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from kvgauge.architecture import ModelArchitecture, Note
 from kvgauge.errors import FeatureUnsupportedError, KvgaugeError
 from kvgauge.readers import is_gguf
 from kvgauge.sources import RawModel
-from kvgauge.stored_weights import PartBytes, StoredWeights
+from kvgauge.stored_weights import StoredWeights
+from kvgauge.weight_answer import WeightAnswer, WhatIf
 from kvgauge.weights import ModelWeights
 from kvgauge.workload import Parallelism
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from kvgauge.quantiser_commands import Command
+    from kvgauge.engines.llamacpp_weights import GgufLayout
     from kvgauge.sources.weight_files import Progress
-    from kvgauge.weight_schemes import Scheme
-    from kvgauge.what_if import AdviceRow
 
-
-@dataclass(frozen=True)
-class WhatIf:
-    """A quantisation that was asked for: what it keeps, what that costs, and how it is made."""
-
-    model_id: str
-    scheme: Scheme
-    weights: ModelWeights
-    model_dtype: str
-
-    @cached_property
-    def advice(self) -> tuple[AdviceRow, ...]:
-        """What is sensitive, part by part."""
-        from kvgauge.what_if import sensitivity  # noqa: PLC0415 - few ask
-
-        return sensitivity(self.weights, self.scheme, self.model_dtype)
-
-    @cached_property
-    def commands(self) -> tuple[Command, ...]:
-        """The quantisers' commands."""
-        from kvgauge.quantiser_commands import quantiser_commands  # noqa: PLC0415 - few ask
-
-        return quantiser_commands(self.model_id, self.weights, self.scheme, self.model_dtype)
-
-    def to_dict(self) -> dict[str, object]:
-        """Return the ``what_if`` object."""
-        return {
-            "scheme": self.scheme.text,
-            "advice": [
-                {
-                    "part": row.part.value,
-                    "advice": row.advice,
-                    "kept": row.is_kept,
-                    "num_parameters": row.num_parameters,
-                    "bytes": row.num_bytes,
-                    "bytes_unquantised": row.bytes_now,
-                    "keeping_costs_bytes": row.keeping_costs_bytes,
-                    "source": row.source,
-                }
-                for row in self.advice
-            ],
-            "commands": [
-                {
-                    "tool": command.tool,
-                    "language": command.language,
-                    "text": command.text,
-                    "ignore": list(command.ignore),
-                }
-                for command in self.commands
-            ],
-        }
+#: Sources that say how every tensor is stored. A stated total does not; nor do a GGUF's metadata alone, whose
+#: mix may have been made with an importance matrix.
+_TOLD = ("config", "safetensors", "gguf")
 
 
 class Weighed(NamedTuple):
@@ -84,83 +34,7 @@ class Weighed(NamedTuple):
     stored: StoredWeights | None
     notes: tuple[Note, ...] = ()
     what_if: WhatIf | None = None
-
-
-@dataclass(frozen=True)
-class WeightAnswer:
-    """The ``weights`` of an answer.
-
-    Args:
-        mtp: the multi-token-prediction module is loaded too.
-        grade: ``exact`` from shapes, rules and headers; ``assumed`` where a scheme is asked for that the
-            checkpoint does not have, or only a total is stated.
-    """
-
-    stored: StoredWeights
-    architecture: ModelArchitecture
-    parallelism: Parallelism
-    mtp: bool = False
-    grade: str = "exact"
-    what_if: WhatIf | None = None
-
-    @cached_property
-    def total_bytes(self) -> int:
-        """Bytes of the whole model once, a tied head once, multi-token prediction where asked for."""
-        return self.stored.num_bytes + (self.stored.mtp_bytes if self.mtp else 0)
-
-    @property
-    def because(self) -> str:
-        """What the bytes follow from, for an allocation."""
-        return f"{self.stored.num_parameters:,} parameters, {self.stored.scheme or 'as stored'}"
-
-    @cached_property
-    def by_part(self) -> tuple[PartBytes, ...]:
-        """The parts that make up ``total_bytes``."""
-        return self.stored.by_part(mtp=self.mtp)
-
-    @cached_property
-    def per_rank_bytes(self) -> tuple[int, ...]:
-        """One entry a rank (pipeline stage x tensor ranks + tensor rank), replication included.
-
-        Raises:
-            FeatureUnsupportedError: a shape can't be divided this way.
-        """
-        if self.parallelism.num_gpus == 1:
-            return (self.total_bytes,)
-        from kvgauge.weight_ranks import THEORY, rank_bytes  # noqa: PLC0415 - one GPU needs no split
-
-        return rank_bytes(
-            self.stored,
-            self.parallelism,
-            num_layers=self.architecture.num_layers,
-            policy=THEORY,
-            mtp=self.mtp,
-        )
-
-    def to_dict(self) -> dict[str, object]:
-        """Return the ``weights`` object of the contract."""
-        stored = self.stored
-        return {
-            "total_bytes": self.total_bytes,
-            "num_parameters": stored.num_parameters,
-            "num_active_parameters": stored.num_active_parameters,
-            "by_part": [
-                {
-                    "part": row.part.value,
-                    "num_parameters": row.num_parameters,
-                    "dtype": row.dtype,
-                    "bytes": row.num_bytes,
-                }
-                for row in self.by_part
-            ],
-            "per_rank_bytes": list(self.per_rank_bytes),
-            "grade": self.grade,
-            "source": stored.source,
-            "scheme": stored.scheme,
-            "mtp_bytes": stored.mtp_bytes,
-            "checkpoint_bytes": stored.file_bytes,
-            "what_if": self.what_if.to_dict() if self.what_if else None,
-        }
+    layout: GgufLayout | None = None
 
 
 def answer_weights(
@@ -175,14 +49,15 @@ def answer_weights(
         KvgaugeError: the scheme is not known or not possible, or a shape can't be divided over the ranks.
     """
     if scheme is None:
-        stored, notes, what_if = model.weighed
-        grade = "exact" if stored is None or stored.source != "index" else "assumed"
+        stored, notes, what_if, layout = model.weighed
+        is_told = stored is None or stored.source in (("gguf",) if is_gguf(model.raw.config) else _TOLD)
+        grade = "exact" if is_told else "assumed"
     else:
-        stored, notes, what_if = weigh_as(model.raw, model.architecture, scheme)
+        stored, notes, what_if, layout = weigh_as(model.raw, model.architecture, scheme)
         grade = "assumed"
     if stored is None:
         return None, notes
-    answer = WeightAnswer(stored, model.architecture, parallelism, mtp, grade, what_if)
+    answer = WeightAnswer(stored, model.architecture, parallelism, mtp, grade, what_if, layout)
     _ = answer.per_rank_bytes  # refuses an impossible split now, not when it is printed
     return answer, notes
 
@@ -207,16 +82,45 @@ def weigh_as(raw: RawModel, architecture: ModelArchitecture, word: str) -> Weigh
     from kvgauge.what_if import parse_scheme, reweigh  # noqa: PLC0415 - few ask
 
     scheme = parse_scheme(word)
-    weights = _families(raw)
+    weights = _gguf_families(raw) if is_gguf(raw.config) else _families(raw)
     if weights is None:
         raise FeatureUnsupportedError(
             f"--weights {word[:40]}: the tensors of {architecture.model_type or 'this type'} are not known",
             hint="leave --weights out",
             field="weights",
         )
-    stored = reweigh(weights, scheme, architecture.model_dtype)
+    stored = reweigh(
+        weights, scheme, architecture.model_dtype, lambda asked: _mixed(raw, weights, asked.word)
+    )
     asked = WhatIf(raw.id, scheme, weights, architecture.model_dtype)
-    return Weighed(stored, stored.notes, asked)
+    return Weighed(stored, stored.notes, asked, _layout(raw))
+
+
+def _mixed(raw: RawModel, weights: ModelWeights, mix: str) -> StoredWeights:
+    """Return what a mix of llama.cpp makes of a model."""
+    if is_gguf(raw.config):
+        from kvgauge.ggml_mixes import price_mix  # noqa: PLC0415
+        from kvgauge.gguf_weights import mix_model  # noqa: PLC0415 - one dialect is loaded
+
+        return price_mix(weights, mix, mix_model(raw.config))
+    from kvgauge.gguf_names import mix_of_config  # noqa: PLC0415 - few ask
+
+    return mix_of_config(weights, raw.config, mix)
+
+
+def _layout(raw: RawModel) -> GgufLayout | None:
+    if not is_gguf(raw.config):
+        return None
+    from kvgauge.gguf_weights import gguf_layout  # noqa: PLC0415 - one dialect is loaded
+
+    return gguf_layout(raw.config)
+
+
+def _gguf_families(raw: RawModel) -> ModelWeights | None:
+    from kvgauge.readers.gguf.tensors import read_tensors  # noqa: PLC0415 - one dialect is loaded
+
+    names = {tensor.name for tensor in raw.tensors}
+    return read_tensors(raw.config, tied="output.weight" not in names if names else None)
 
 
 def weigh(raw: RawModel, architecture: ModelArchitecture, progress: Progress | None = None) -> Weighed:
@@ -229,11 +133,11 @@ def weigh(raw: RawModel, architecture: ModelArchitecture, progress: Progress | N
         DamagedFileError: a weight file that the user named is damaged.
     """
     if is_gguf(raw.config):
-        return _weighed(lambda: _from_gguf(raw), architecture)
+        return _weighed(lambda: _from_gguf(raw), architecture)._replace(layout=_layout(raw))
     held = Weighed(None) if raw.overrides else _from_files(raw, architecture, progress)
     if held.stored is not None:
         return held
-    stored, notes, _ = _weighed(lambda: _from_config(raw, architecture), architecture)
+    stored, notes, *_ = _weighed(lambda: _from_config(raw, architecture), architecture)
     return Weighed(stored, (*held.notes, *notes))
 
 
@@ -290,4 +194,6 @@ def _from_config(raw: RawModel, architecture: ModelArchitecture) -> StoredWeight
 
 
 def _from_gguf(raw: RawModel) -> StoredWeights | None:
-    return None
+    from kvgauge.gguf_weights import gguf_weights  # noqa: PLC0415 - one dialect is loaded
+
+    return gguf_weights(raw.config, raw.tensors)

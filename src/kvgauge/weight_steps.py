@@ -10,7 +10,7 @@ from kvgauge.formulas import Definition, Number
 from kvgauge.steps import Step
 from kvgauge.stored_weights import StoredFamily
 from kvgauge.texts import Words
-from kvgauge.weighing import WeightAnswer
+from kvgauge.weight_answer import WeightAnswer
 from kvgauge.weight_formats import WeightFormat
 from kvgauge.weight_formulas import tensor_formula
 

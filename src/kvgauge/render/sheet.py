@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from kvgauge.derivation import Explanation, Step
     from kvgauge.render.view import View
     from kvgauge.size_result import SizeResult
-    from kvgauge.weighing import WhatIf
+    from kvgauge.weight_answer import WhatIf
 
 _NUMBER_KEYS = ("column_step", "column_bytes", "column_formula", "column_numbers", "column_source")
 _SYMBOL_KEYS = ("column_step", "column_symbol", "column_value", "column_meaning")

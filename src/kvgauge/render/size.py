@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from kvgauge.cache import CacheAnswer
     from kvgauge.size_result import SizeResult
-    from kvgauge.weighing import WeightAnswer
+    from kvgauge.weight_answer import WeightAnswer
 
 _BAR_CELLS = 60
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from kvgauge.engines.base import GroupDemand, StreamDemand
     from kvgauge.render.view import View
     from kvgauge.size_result import Request, SizeResult
-    from kvgauge.weighing import WeightAnswer
+    from kvgauge.weight_answer import WeightAnswer
 
 Pairs = list[tuple[str, str]]
 
@@ -89,6 +89,8 @@ def facts(result: SizeResult, view: View) -> Pairs:
     weights = result.weights
     if weights is not None:
         rows.append((texts("weights_label"), weights_text(weights, view)))
+        if weights.placement:
+            rows.append((texts("weights_places_label"), _places(weights, view)))
         if cache.parallelism.num_gpus > 1:
             rows.append((texts("weights_gpus_label"), _gpus(cache, weights.per_rank_bytes, view)))
     return rows
@@ -106,6 +108,11 @@ def weights_text(weights: WeightAnswer, view: View) -> str:
         return line
     key = "weights_mtp" if weights.mtp else "weights_without_mtp"
     return texts(key, line=line, size=view.size(stored.mtp_bytes))
+
+
+def _places(weights: WeightAnswer, view: View) -> str:
+    sizes = dict(weights.placement)
+    return view.texts("weights_places", gpu=view.size(sizes["gpu:0"]), host=view.size(sizes["host"]))
 
 
 def weight_rows(weights: WeightAnswer, view: View) -> list[tuple[str, str, str, str]]:

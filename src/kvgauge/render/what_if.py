@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from kvgauge.quantiser_commands import Command
-    from kvgauge.weighing import WhatIf
+    from kvgauge.weight_answer import WhatIf
 
 _INDENT = 2
 

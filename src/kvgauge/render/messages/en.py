@@ -31,6 +31,8 @@ MESSAGES: Mapping[str, str] = {
     "weights_mtp": "{line}, multi-token prediction included",
     "weights_without_mtp": "{line} ({size} of multi-token prediction left out)",
     "weights_gpus_label": "Weights per GPU",
+    "weights_places_label": "In llama.cpp",
+    "weights_places": "{gpu} on the GPU with all layers there, {host} on the host",
     "theory_label": "Theory",
     "theory_line": "{size} must be kept, whatever the engine",
     "gpus_label": "Per GPU",

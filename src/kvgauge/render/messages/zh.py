@@ -74,6 +74,8 @@ MESSAGES: Mapping[str, str] = {
     "weights_mtp": "{line}，含多 token 预测",
     "weights_without_mtp": "{line}（不含多 token 预测的 {size}）",
     "weights_gpus_label": "每卡权重",
+    "weights_places_label": "llama.cpp",
+    "weights_places": "全部层放到 GPU 时：GPU {gpu}，主机内存 {host}",
     "theory_label": "理论值",
     "theory_line": "无论用哪个引擎，都必须保留 {size}",
     "gpus_label": "每张 GPU",

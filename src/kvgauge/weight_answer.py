@@ -1,0 +1,162 @@
+"""The ``weights`` of an answer: bytes by part and rank, and what a scheme that was asked for costs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from kvgauge.architecture import ModelArchitecture
+from kvgauge.stored_weights import PartBytes, StoredWeights
+from kvgauge.weights import ModelWeights
+from kvgauge.workload import Parallelism
+
+if TYPE_CHECKING:
+    from kvgauge.engines.llamacpp_weights import GgufLayout
+    from kvgauge.quantiser_commands import Command
+    from kvgauge.weight_schemes import Scheme
+    from kvgauge.what_if import AdviceRow
+
+
+@dataclass(frozen=True)
+class WhatIf:
+    """A quantisation that was asked for: what it keeps, what that costs, and how it is made."""
+
+    model_id: str
+    scheme: Scheme
+    weights: ModelWeights
+    model_dtype: str
+
+    @cached_property
+    def advice(self) -> tuple[AdviceRow, ...]:
+        """What is sensitive, part by part."""
+        from kvgauge.what_if import sensitivity  # noqa: PLC0415 - few ask
+
+        return sensitivity(self.weights, self.scheme, self.model_dtype)
+
+    @cached_property
+    def commands(self) -> tuple[Command, ...]:
+        """The quantisers' commands."""
+        from kvgauge.quantiser_commands import quantiser_commands  # noqa: PLC0415 - few ask
+
+        return quantiser_commands(self.model_id, self.weights, self.scheme, self.model_dtype)
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the ``what_if`` object."""
+        return {
+            "scheme": self.scheme.text,
+            "advice": [
+                {
+                    "part": row.part.value,
+                    "advice": row.advice,
+                    "kept": row.is_kept,
+                    "num_parameters": row.num_parameters,
+                    "bytes": row.num_bytes,
+                    "bytes_unquantised": row.bytes_now,
+                    "keeping_costs_bytes": row.keeping_costs_bytes,
+                    "source": row.source,
+                }
+                for row in self.advice
+            ],
+            "commands": [
+                {
+                    "tool": command.tool,
+                    "language": command.language,
+                    "text": command.text,
+                    "ignore": list(command.ignore),
+                }
+                for command in self.commands
+            ],
+        }
+
+
+@dataclass(frozen=True)
+class WeightAnswer:
+    """The ``weights`` of an answer.
+
+    Args:
+        mtp: the multi-token-prediction module is loaded too.
+        grade: ``exact`` from shapes, rules and headers; ``assumed`` where a scheme is asked for that the
+            checkpoint does not have, or only a total is stated.
+    """
+
+    stored: StoredWeights
+    architecture: ModelArchitecture
+    parallelism: Parallelism
+    mtp: bool = False
+    grade: str = "exact"
+    what_if: WhatIf | None = None
+    layout: GgufLayout | None = None
+
+    @cached_property
+    def total_bytes(self) -> int:
+        """Bytes of the whole model once, a tied head once, multi-token prediction where asked for."""
+        return self.stored.num_bytes + (self.stored.mtp_bytes if self.mtp else 0)
+
+    @property
+    def because(self) -> str:
+        """What the bytes follow from, for an allocation."""
+        return f"{self.stored.num_parameters:,} parameters, {self.stored.scheme or 'as stored'}"
+
+    @cached_property
+    def placement(self) -> tuple[tuple[str, int], ...]:
+        """(place, bytes) of a GGUF as llama.cpp places it with all layers on one GPU; empty elsewhere.
+
+        The embedding stays on the host; where it is the head too, the GPU has a second copy.
+        """
+        if self.layout is None:
+            return ()
+        from kvgauge.engines.llamacpp_weights import gguf_placement  # noqa: PLC0415 - GGUF alone
+
+        placed = gguf_placement(self.stored, self.layout, mtp=self.mtp)
+        return (("gpu:0", placed.device_bytes[0]), ("host", placed.host_bytes))
+
+    @cached_property
+    def by_part(self) -> tuple[PartBytes, ...]:
+        """The parts that make up ``total_bytes``."""
+        return self.stored.by_part(mtp=self.mtp)
+
+    @cached_property
+    def per_rank_bytes(self) -> tuple[int, ...]:
+        """One entry a rank (pipeline stage x tensor ranks + tensor rank), replication included.
+
+        Raises:
+            FeatureUnsupportedError: a shape can't be divided this way.
+        """
+        if self.parallelism.num_gpus == 1:
+            return (self.total_bytes,)
+        from kvgauge.weight_ranks import THEORY, rank_bytes  # noqa: PLC0415 - one GPU needs no split
+
+        return rank_bytes(
+            self.stored,
+            self.parallelism,
+            num_layers=self.architecture.num_layers,
+            policy=THEORY,
+            mtp=self.mtp,
+        )
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the ``weights`` object of the contract."""
+        stored = self.stored
+        return {
+            "total_bytes": self.total_bytes,
+            "num_parameters": stored.num_parameters,
+            "num_active_parameters": stored.num_active_parameters,
+            "by_part": [
+                {
+                    "part": row.part.value,
+                    "num_parameters": row.num_parameters,
+                    "dtype": row.dtype,
+                    "bytes": row.num_bytes,
+                }
+                for row in self.by_part
+            ],
+            "per_rank_bytes": list(self.per_rank_bytes),
+            "grade": self.grade,
+            "source": stored.source,
+            "scheme": stored.scheme,
+            "mtp_bytes": stored.mtp_bytes,
+            "checkpoint_bytes": stored.file_bytes,
+            "placement": [{"place": place, "bytes": size} for place, size in self.placement] or None,
+            "what_if": self.what_if.to_dict() if self.what_if else None,
+        }
