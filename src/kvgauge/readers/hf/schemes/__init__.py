@@ -8,11 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib import import_module
+from typing import TYPE_CHECKING
 
+from kvgauge.errors import FeatureUnsupportedError
 from kvgauge.readers.hf.schemes.block import Block, find_block
-from kvgauge.readers.hf.schemes.rules import Scheme
-from kvgauge.stored_weights import StoredWeights
+from kvgauge.stored_weights import StoredFamily, StoredWeights
+from kvgauge.weight_formats import plain
 from kvgauge.weights import ModelWeights
+
+if TYPE_CHECKING:
+    from kvgauge.readers.hf.schemes.rules import Scheme
 
 #: quant_method -> (module, reader); a module is imported when its method is met.
 _METHODS: Mapping[str, tuple[str, str]] = {
@@ -69,21 +74,32 @@ def stored_weights(
         FeatureUnsupportedError: the method, or a variant of it, is not known.
         InvalidFieldError, MissingFieldError: the block can't be understood.
     """
-    scheme = read_scheme(config, side_file)
+    block = find_block(config, side_file)
+    if block is None:
+        return StoredWeights(
+            tuple(StoredFamily(family, plain(model_dtype)) for family in weights.families),
+            tuple(StoredFamily(family, plain(model_dtype)) for family in weights.mtp_families),
+            scheme=model_dtype,
+            notes=weights.notes,
+        )
+    scheme = read_scheme(block)
     return StoredWeights(
         scheme.store(weights.families, model_dtype),
         scheme.store(weights.mtp_families, model_dtype),
-        scheme=scheme.label or model_dtype,
+        scheme=scheme.label,
         notes=(*weights.notes, *scheme.notes),
     )
 
 
-def read_scheme(config: Mapping[str, object], side_file: Mapping[str, object] | None) -> Scheme:
-    """Return what the weights of a config are quantised with; no rules where they are not."""
-    block = find_block(config, side_file)
-    if block is None:
-        return Scheme("", keeps_stacks=True)
+def read_scheme(block: Block) -> Scheme:
+    """Return what a block says that weights are quantised with."""
     method = _method(block)
+    if method == "gguf":
+        raise FeatureUnsupportedError(
+            "a GGUF repository holds one file for each quantisation",
+            hint="name the file: org/name:file.gguf",
+            field=block.where("quant_method"),
+        )
     if method not in _METHODS:
         raise block.unsupported("quant_method", method)
     module, reader = _METHODS[method]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import NamedTuple
 
 from kvgauge.errors import FeatureUnsupportedError, InvalidFieldError, MissingFieldError
 from kvgauge.readers.values import as_count, short
@@ -16,8 +17,7 @@ _SECTIONS = ("text_config", "llm_config", "language_config", "thinker_config")
 _BLOCKS = ("quantization_config", "compression_config", "quantization")
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
+class Block(NamedTuple):
     """Typed, bounded access to a quantisation block.
 
     Args:
@@ -29,7 +29,7 @@ class Block:
 
     values: Mapping[str, object]
     path: str = "quantization_config"
-    config: Mapping[str, object] = field(default_factory=dict)
+    config: Mapping[str, object] = MappingProxyType({})
     is_side_file: bool = False
     text_only: bool = False
 
@@ -74,7 +74,7 @@ class Block:
             raise self.invalid(name, "true or false")
         return value
 
-    def count(self, name: str, *, low: int, high: int, default: int | None = None) -> int:
+    def number(self, name: str, *, low: int, high: int, default: int | None = None) -> int:
         """Return a whole number.
 
         Raises:
@@ -93,14 +93,14 @@ class Block:
 
     def bits(self, name: str, known: tuple[int, ...], default: int | None = None) -> int:
         """Return bits of a value, of which some are known."""
-        bits = self.count(name, low=1, high=64, default=default)
+        bits = self.number(name, low=1, high=64, default=default)
         if bits not in known:
             raise self.unsupported(name, f"{bits}-bit")
         return bits
 
     def group_size(self, name: str = "group_size", default: int | None = None) -> int:
         """Return values that share a scale; -1 for a whole row."""
-        size = self.count(name, low=-1, high=MAX_GROUP, default=default)
+        size = self.number(name, low=-1, high=MAX_GROUP, default=default)
         if not size:
             raise self.invalid(name, "a number of values, or -1 for a row")
         return size

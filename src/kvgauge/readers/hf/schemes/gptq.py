@@ -142,7 +142,7 @@ def _layer_config(
         own = block.of(values, f"{field}.{name}")
         if own.text("data_type", own.text("act_data_type", "int")) not in ("int", "float", "fp"):
             raise own.unsupported("data_type", "auto-round", own.text("data_type"))
-        key = (own.count("bits", low=1, high=64, default=bits), own.group_size(default=group))
+        key = (own.number("bits", low=1, high=64, default=bits), own.group_size(default=group))
         exact, patterns = by_value.setdefault(key, ([], []))
         (patterns if _EXPRESSION & set(name) else exact).append(name)
     for searched in (False, True):

@@ -10,12 +10,27 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from kvgauge.readers.hf.schemes.block import Block
-from kvgauge.readers.hf.schemes.formats import fp8_blocks, fp8_channel, fp8_tensor, mxfp4, mxfp8, nvfp4
+from kvgauge.readers.hf.schemes.formats import (
+    SCALAR,
+    fp8_blocks,
+    fp8_channel,
+    fp8_tensor,
+    mxfp4,
+    mxfp8,
+    nvfp4,
+)
 from kvgauge.readers.hf.schemes.names import Mode, NameSet
 from kvgauge.readers.hf.schemes.rules import Reach, Rule, Scheme, any_family, labelled
-from kvgauge.weight_formats import WeightFormat
+from kvgauge.weight_formats import Tile, WeightFormat
 
 _BLOCK = 128
+
+
+def _awq(group: int, scalars: int = 0) -> WeightFormat:
+    """Two values a byte, fp32 scales of groups; W4A8 has a second scale and one of the inputs."""
+    return WeightFormat("int4", 4, (Tile(1, group, 32),), per_tensor_bytes=SCALAR * scalars)
+
+
 _FORMATS: Mapping[str, Callable[[int], WeightFormat]] = {
     "fp8": lambda _: fp8_tensor(input_scale=True),
     "fp8_per_channel_per_token": lambda _: fp8_channel(),
@@ -24,10 +39,14 @@ _FORMATS: Mapping[str, Callable[[int], WeightFormat]] = {
     "nvfp4": lambda group: nvfp4(group, input_scale=True),
     "w4a16_nvfp4": lambda group: nvfp4(group, input_scale=False),
     "mxfp8": lambda _: mxfp8(),
+    "w4a8_nvfp4_fp8": lambda group: nvfp4(group, input_scale=True),
     "w4a8_mxfp4_fp8": lambda _: mxfp4(),
     "mxfp4": lambda _: mxfp4(),
+    "w8a16": lambda _: WeightFormat("int8", 8, (Tile(1, 0, 32),)),
+    "w4a16_awq": _awq,
+    "w4a8_awq": lambda group: _awq(group, scalars=2),
 }
-_GROUP = 16
+_GROUP, _AWQ_GROUP = 16, 128
 _REACH = Reach(head=True, mtp=True)
 _LISTED = Reach(head=True, router=True, towers=True, mtp=True)
 
@@ -40,9 +59,13 @@ def read_modelopt(block: Block) -> Scheme:
     kept = Rule(None, NameSet.of(inner.names(*lists), Mode.PATH), any_family)
     if algorithm == "mixed_precision":
         return _mixed(inner, kept)
-    chosen = _format(inner, algorithm, inner.group_size(default=_GROUP))
+    chosen = _format(inner, algorithm, inner.group_size(default=_default_group(algorithm)))
     reach = _REACH if any(inner.has(name) for name in lists) else Reach(mtp=True)
     return Scheme(labelled("modelopt", chosen.name), (kept, Rule(chosen, takes=reach.takes)))
+
+
+def _default_group(algorithm: str) -> int:
+    return _AWQ_GROUP if algorithm.endswith("_awq") else _GROUP
 
 
 def _format(block: Block, algorithm: str, group: int) -> WeightFormat:
@@ -58,7 +81,8 @@ def _mixed(block: Block, kept: Rule) -> Scheme:
     known: dict[tuple[str, int], WeightFormat] = {}
     for name, values in block.table("quantized_layers").items():
         own = block.of(values, f"quantized_layers.{name}")
-        key = own.text("quant_algo"), own.group_size(default=_GROUP)
+        algorithm = own.text("quant_algo")
+        key = algorithm, own.group_size(default=_default_group(algorithm))
         if key not in known:
             known[key] = _format(own, *key)
         by_format.setdefault(known[key], []).append(name)

@@ -8,14 +8,14 @@ checkpoint, a model class and a quantiser may spell one module in several ways; 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from fnmatch import fnmatchcase
 from functools import lru_cache
+from types import MappingProxyType
+from typing import NamedTuple
 
 from kvgauge.errors import InvalidFieldError
-from kvgauge.readers.hf.schemes.expressions import matches
 from kvgauge.readers.values import MAX_LAYERS
 from kvgauge.weights import TensorFamily
 
@@ -84,8 +84,7 @@ def spellings(module: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-@dataclass(frozen=True, slots=True)
-class _Template:
+class _Template(NamedTuple):
     """A name with ``#`` for its numbers, and which numbers stand there."""
 
     text: str
@@ -119,8 +118,11 @@ def _numbers(ranges: str) -> frozenset[int]:
     return frozenset(found)
 
 
-@dataclass(frozen=True)
-class NameSet:
+_Numbers = tuple[frozenset[int], ...]
+_Table = Mapping[str, Sequence[_Numbers]]
+
+
+class NameSet(NamedTuple):
     """Names of a list.
 
     Args:
@@ -130,8 +132,8 @@ class NameSet:
     """
 
     mode: Mode
-    plain: dict[str, list[tuple[frozenset[int], ...]]] = field(default_factory=dict)
-    wild: dict[str, list[tuple[frozenset[int], ...]]] = field(default_factory=dict)
+    plain: _Table = MappingProxyType({})
+    wild: _Table = MappingProxyType({})
     expressions: tuple[str, ...] = ()
     anywhere: bool = False
 
@@ -168,12 +170,9 @@ class NameSet:
                 raise InvalidFieldError("the list of modules is too long", field="quantization_config")
         return cls(mode, _frozen(plain), _frozen(wild), tuple(dict.fromkeys(expressions)), anywhere)
 
-    def __bool__(self) -> bool:
-        return bool(self.plain or self.wild or self.expressions)
-
     def layers_of(self, family: TensorFamily, layers: frozenset[int]) -> frozenset[int]:
         """Return those of ``layers`` in which the list names a family's module."""
-        if not self:
+        if not (self.plain or self.wild or self.expressions):
             return frozenset()
         module = module_of(family.name)
         found: set[int] = set()
@@ -217,6 +216,8 @@ class NameSet:
         return found
 
     def _fits(self, pattern: str, module: str, layer: int) -> bool:
+        from kvgauge.readers.hf.schemes.expressions import matches  # noqa: PLC0415 - few lists have any
+
         return any(matches(pattern, name, anywhere=self.anywhere) for name in _written(module, layer))
 
 
@@ -226,9 +227,7 @@ def _sees_numbers(pattern: str) -> bool:
     return re.search(r"\d|\\[dw]|\[|\.(?![*+])|\{", pattern.replace("\\.", "")) is not None
 
 
-def _frozen(
-    table: dict[str, dict[tuple[frozenset[int], ...], set[int]]],
-) -> dict[str, list[tuple[frozenset[int], ...]]]:
+def _frozen(table: dict[str, dict[_Numbers, set[int]]]) -> _Table:
     return {text: [(frozenset(first), *rest) for rest, first in rows.items()] for text, rows in table.items()}
 
 

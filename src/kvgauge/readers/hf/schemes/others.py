@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from kvgauge.readers.hf.schemes.block import Block
-from kvgauge.readers.hf.schemes.formats import SCALAR, fp8_channel, fp8_tensor, mxfp4, mxfp8
+from kvgauge.readers.hf.schemes.formats import SCALAR, awq, fp8_channel, fp8_tensor, mxfp4, mxfp8
 from kvgauge.readers.hf.schemes.names import Mode, NameSet
 from kvgauge.readers.hf.schemes.rules import EVERYTHING, Reach, Rule, Scheme, any_family, labelled
 from kvgauge.weight_formats import Tile, WeightFormat
@@ -63,14 +63,20 @@ def _quark(scheme: Block) -> WeightFormat | None:
     dtype, spread = weight.text("dtype"), weight.text("qscheme")
     if dtype in ("fp4", "fp8_e4m3") and spread == "per_group" and weight.group_size() == 32:
         return mxfp4() if dtype == "fp4" else mxfp8()
-    if dtype == "fp8_e4m3" and spread == "per_tensor":
-        return fp8_tensor(input_scale=static)
-    if dtype == "fp8_e4m3" and spread == "per_channel":
-        return fp8_channel(input_scale=static)
-    if dtype == "int8" and spread in ("per_tensor", "per_channel"):
-        tiles = (Tile(1, 0, 32),) if spread == "per_channel" else ()
-        return WeightFormat("int8", 8, tiles, per_tensor_bytes=SCALAR * ((spread == "per_tensor") + static))
-    raise weight.unsupported("dtype", "quark", dtype, spread)
+    tensor = {
+        "fp8_e4m3": fp8_tensor(input_scale=static),
+        "int8": WeightFormat("int8", 8, per_tensor_bytes=SCALAR * (1 + static) + 1),
+    }
+    channel = {
+        "fp8_e4m3": fp8_channel(input_scale=static),
+        "int8": WeightFormat("int8", 8, (Tile(1, 0, 32), Tile(1, 0, 8)), per_tensor_bytes=SCALAR * static),
+    }
+    if dtype in ("int4", "uint4") and spread in ("per_group", "per_channel"):
+        return awq(4, weight.group_size(default=-1))  # words along the outputs, zero points always
+    known = {"per_tensor": tensor, "per_channel": channel}.get(spread, {}).get(dtype)
+    if known is None:
+        raise weight.unsupported("dtype", "quark", dtype, spread)
+    return known
 
 
 _TORCHAO: Mapping[str, Callable[[int], WeightFormat]] = {

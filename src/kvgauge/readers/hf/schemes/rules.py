@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 from kvgauge.architecture import Note
 from kvgauge.readers.hf.schemes.names import NO_LAYER, NameSet, module_of
@@ -20,8 +21,7 @@ from kvgauge.weights import Part, TensorFamily
 Given = WeightFormat | Callable[[TensorFamily], WeightFormat] | None
 
 
-@dataclass(frozen=True, slots=True)
-class Reach:
+class Reach(NamedTuple):
     """Which linear layers a rule takes beside those of the decoder's blocks."""
 
     head: bool = False
@@ -95,8 +95,7 @@ def is_mtp_input(family: TensorFamily) -> bool:
     return family.part is Part.MTP and leaf(family) in _MTP_INPUTS
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(NamedTuple):
     """Gives a format to the families that it takes.
 
     Args:
@@ -129,8 +128,7 @@ def labelled(*words: str) -> str:
     return " ".join(word for word in words if word)
 
 
-@dataclass(frozen=True, slots=True)
-class Scheme:
+class Scheme(NamedTuple):
     """What a checkpoint is quantised with.
 
     Args:

@@ -9,6 +9,8 @@ TABLE: Mapping[str, str] = {
     "give the safetensors files or their index, which say the bytes themselves": (
         "请给出 safetensors 文件或其索引，其中写明了实际字节数"
     ),
+    "a GGUF repository holds one file for each quantisation": "GGUF 仓库为每种量化各存一个文件",
+    "name the file: org/name:file.gguf": "请写出文件：org/name:file.gguf",
     # fields of the block
     "{0} must be {wanted}, not {1}": "{0} 须为{wanted}，而不是 {1}",
     "a word": "一个词",
