@@ -79,7 +79,7 @@ def split_name(name: str) -> tuple[str, int | None, int | None]:
     layer = expert = None
     parts = name.split(".")
     for at in range(1, len(parts)):
-        if not _NUMBER.fullmatch(parts[at]):
+        if not parts[at][:1].isdecimal() or not _NUMBER.fullmatch(parts[at]):
             continue
         if expert is None and words.experts.fullmatch(parts[at - 1]):
             expert, parts[at] = int(parts[at]), "{expert}"

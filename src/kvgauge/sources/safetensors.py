@@ -132,13 +132,11 @@ def joined(parts: Sequence[Checkpoint], file_of: Mapping[str, str] | None = None
     for part in parts:
         for tensor in part.tensors:
             if tensor.name in found:
-                raise _damaged(
-                    part.files[0], f"and {found[tensor.name]} both hold {one_line(tensor.name, 80)}"
-                )
+                raise _damaged(part.files[0], f"and {found[tensor.name]} both hold {_about(tensor.name)}")
             found[tensor.name] = part.files[0]
     for name, file in (file_of or {}).items():
         if found.get(name) != file:
-            raise _damaged(file, f"does not hold {one_line(name, 80)}, which the index puts there")
+            raise _damaged(file, f"does not hold {_about(name)}, which the index puts there")
     metadata = {key: value for part in reversed(parts) for key, value in part.metadata.items()}
     tensors = tuple(tensor for part in parts for tensor in part.tensors)
     return Checkpoint(tensors, tuple(file for part in parts for file in part.files), metadata)
@@ -182,9 +180,11 @@ def read_whole_index(data: bytes, where: str = INDEX_FILE, ending: str = ".safet
     file_of = value.get("weight_map")
     if not isinstance(file_of, dict) or not file_of:
         raise _damaged(where, "has no weight_map")
+    good: set[str] = set()
     for name, file in file_of.items():
-        if not isinstance(file, str) or not _is_bare_name(file, ending):
-            raise _damaged(where, f"puts {one_line(name, 80)} in something that is no file beside it")
+        if not isinstance(file, str) or (file not in good and not _is_bare_name(file, ending)):
+            raise _damaged(where, f"puts {_about(name)} in something that is no file beside it")
+        good.add(file)
     if len(set(file_of.values())) > MAX_FILES:
         raise _damaged(where, f"names more than {MAX_FILES} files")
     return Index(file_of, _total_size(value.get("metadata")))
@@ -253,18 +253,23 @@ def _tensor(name: str, row: object, where: str) -> tuple[TensorInfo, tuple[int, 
     """Return a tensor and where its data lies, counted from the end of the header."""
     fields = row if isinstance(row, dict) else {}
     dtype, shape, offsets = fields.get("dtype"), fields.get("shape"), fields.get("data_offsets")
-    about = one_line(name, 80)
     if not isinstance(dtype, str) or dtype not in DTYPE_BITS:
-        raise _damaged(where, f"gives {about} the dtype {one_line(str(dtype), 20)}, which the format lacks")
+        raise _damaged(
+            where, f"gives {_about(name)} the dtype {one_line(str(dtype), 20)}, which the format lacks"
+        )
     if not isinstance(shape, list) or len(shape) > MAX_DIMENSIONS or not all(map(_is_count, shape)):
-        raise _damaged(where, f"gives {about} a shape that is none")
+        raise _damaged(where, f"gives {_about(name)} a shape that is none")
     if not isinstance(offsets, list) or len(offsets) != 2 or not all(map(_is_count, offsets)):
-        raise _damaged(where, f"gives {about} no place for its data")
+        raise _damaged(where, f"gives {_about(name)} no place for its data")
     begin, end = offsets
     bits = math.prod(shape) * DTYPE_BITS[dtype]
     if bits % 8 or end - begin != bits // 8:
-        raise _damaged(where, f"gives {about} {end - begin} bytes, its shape needs {bits / 8:g}")
+        raise _damaged(where, f"gives {_about(name)} {end - begin} bytes, its shape needs {bits / 8:g}")
     return TensorInfo(name, dtype, tuple(shape), end - begin), (begin, end)
+
+
+def _about(name: str) -> str:
+    return one_line(name, 80)
 
 
 def _is_count(value: object) -> bool:

@@ -35,7 +35,10 @@ _OTHER_MODELS = re.compile(
     r"(adapters?|adapter_model|diffusion_pytorch_model|optimizer|scheduler|tokenizer|lora)\b", re.ASCII
 )
 #: What holds the same weights again: another layout, another precision of ``model``.
-_AGAIN = re.compile(r"(consolidated|pytorch_model|model([.-](fp16|bf16|fp32|int8|fp8))?)(\b|_)", re.ASCII)
+_AGAIN = re.compile(
+    r"(consolidated|pytorch_model)\b.*|model([.-](fp16|bf16|fp32|int8|fp8))?(-\d{1,6}-of-\d{1,6})?\.safetensors",
+    re.ASCII,
+)
 
 #: Names of a folder -> bytes, None where they are not told.
 Names = Mapping[str, int | None]
@@ -196,7 +199,7 @@ def _others(names: Names, taken: set[str]) -> tuple[tuple[str, ...], tuple[str, 
         and (name.endswith(SAFETENSORS) or _BIN.fullmatch(name))
         and not _OTHER_MODELS.match(name)
     )
-    again = tuple(name for name in files if _AGAIN.match(name))
+    again = tuple(name for name in files if _AGAIN.fullmatch(name))
     return again, tuple(name for name in files if name not in again)
 
 
