@@ -30,13 +30,14 @@ def read_weights(config: Mapping[str, object]) -> ModelWeights | None:
     row = weight_row(top_type) if isinstance(top_type, str) else None
     if row is not None and not view.path and row.text_type:
         model_type = row.text_type
-    text_row = row if row is None or model_type == row.model_type else weight_row(model_type)
+    made_of = row.nested.get(model_type, model_type) if row is not None else model_type
+    text_row = row if row is None or made_of == row.model_type else weight_row(made_of)
     if row is None or (text_row is None and row.text):
         return None
     families: list[TensorFamily] = []
     mtp: list[TensorFamily] = []
     if text_row is not None and row.text:
-        decoder, mtp = _text_families(view, text_row, _tied(config, row, text_row, view))
+        decoder, mtp = _text_families(view, model_type, text_row, _tied(config, row, text_row, view))
         families += _prefixed(decoder, row.prefix)
         mtp = _prefixed(mtp, row.prefix)
         if not _accounts_for(view, model_type_row(model_type), families):
@@ -87,11 +88,11 @@ def _tied_default(row: WeightRow) -> object:
 
 
 def _text_families(
-    view: ConfigView, row: WeightRow, tied: bool
+    view: ConfigView, model_type: str, row: WeightRow, tied: bool
 ) -> tuple[list[TensorFamily], list[TensorFamily]]:
     """Return the families of the decoder and those of its multi-token-prediction module."""
     defaults = _usable(weight_defaults(row.model_type), view)
-    cache_row = model_type_row(row.model_type)
+    cache_row = model_type_row(model_type)
     layers = DecoderLayers.of(view, cache_row, row.let, defaults)
     let = {"count": layers.count, **row.let, "tied": int(tied)}
     stack = Stack(view, row.blocks, let, defaults, row.rename)

@@ -80,6 +80,7 @@ class WeightRow:
         mtp_prefix: what its names have for ``model.layers.``, from 0; else the decoder's count goes on.
         mtp_default: modules of a file that does not say how many.
         text_ties: whether the language model of a composite may tie its head against the composite's false.
+        nested: rows of language models that are made differently inside this composite, by their type.
     """
 
     model_type: str
@@ -95,6 +96,7 @@ class WeightRow:
     mtp_prefix: str = ""
     mtp_default: int = 0
     text_ties: bool = False
+    nested: Mapping[str, str] = field(default_factory=dict)
 
 
 _LAYER = "model.layers.{layer}"
