@@ -1,6 +1,7 @@
 """vLLM: groups, blocks and pools against the plans of its own code; what it refuses; what its flags say."""
 
 import json
+from collections import Counter
 from dataclasses import replace
 
 import pytest
@@ -15,7 +16,8 @@ from kvgauge.engines.vllm.packing import packed_groups
 from kvgauge.engines.vllm.versions import known_versions, parse_version, rules_for
 from kvgauge.errors import FeatureUnsupportedError, InvalidRequestError, KvgaugeError
 from kvgauge.models import load
-from support import SHARED, golden_lines
+from support import golden_lines
+from vllm_fieldlogs import CAUSES, RECORDS, records, replay
 from vllm_records import (
     ORACLE,
     catalogue_architecture,
@@ -72,6 +74,16 @@ def test_every_record_of_an_engines_answer_is_equal():
             unequal.append((model, row))
     assert not unequal
     assert count > 500
+
+
+@pytest.mark.skipif(not RECORDS.is_file(), reason="the wider records are not here")
+def test_figures_of_start_up_logs_agree_or_have_a_cause():
+    outcomes = [outcome for record in records() for outcome in replay(record)]
+    odd = {outcome.record for outcome in outcomes if outcome.status != "exact"}
+    assert odd == set(CAUSES)
+    exact = Counter(outcome.hardness for outcome in outcomes if outcome.status == "exact")
+    assert exact["hard"] >= 53
+    assert exact["soft"] >= 133
 
 
 # -- what the rules' text states, beyond the records ----------------------------------------------
@@ -267,7 +279,3 @@ def test_pools_are_bounded_by_their_bytes(tokens, available, word, ranks, versio
     assert pool.num_blocks * found.stage_bytes_per_block <= available
     assert pool.capacity_tokens >= 0
     json.dumps([group.to_dict() for group in found.groups])
-
-
-def test_the_shared_folder_is_named():
-    assert SHARED.name == "shared"

@@ -68,7 +68,7 @@ def reduce_config(config: Json) -> dict[str, object]:
 
 
 def reduce_quantization(side_file: Json) -> dict[str, object]:
-    """Return ``hf_quant_config.json``, lists of names compacted; of its producer the name, which vLLM asks."""
+    """Return ``hf_quant_config.json``, lists of names compacted; of its producer the name."""
     producer = side_file.get("producer")
     name = producer.get("name") if isinstance(producer, Mapping) else None
     kept: dict[str, object] = {"producer": {"name": name}} if isinstance(name, str) else {}

@@ -29,7 +29,6 @@ from kvgauge.layers import LayerKind, Mechanism, Role
 
 #: Tokens between the states that FlashInfer's gated delta net hands over in prefill.
 _CHECKPOINT_GRAIN = 64
-_FLASHINFER_DELTA_MAJORS = (9, 10, 12)
 _FLASHINFER_DELTA_WIDTH = 128
 
 
@@ -136,16 +135,16 @@ def checkpoint_pages(
         return 0, 1
     mechanisms = {layer.mechanism for layer in architecture.layers}
     if Mechanism.GATED_DELTA_NET in mechanisms:
-        if not _flashinfer_delta(architecture, settings):
+        if not _flashinfer_delta(architecture, settings, rules):
             return 0, 1
         return 1, _CHECKPOINT_GRAIN
     has_checkpoint = bool(mechanisms & {Mechanism.MAMBA2, Mechanism.KIMI_DELTA})
     return int(has_checkpoint), 1
 
 
-def _flashinfer_delta(architecture: ModelArchitecture, settings: VllmSettings) -> bool:
+def _flashinfer_delta(architecture: ModelArchitecture, settings: VllmSettings, rules: VllmRules) -> bool:
     major = settings.gpu.major
-    if major not in _FLASHINFER_DELTA_MAJORS:
+    if major not in rules.delta_majors:
         return False
     return major == 9 or _key_width(architecture) == _FLASHINFER_DELTA_WIDTH
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from kvgauge.engines.vllm.cache_spec import WHOLE_CONTEXT, CacheSpec, SpecKind
 from kvgauge.engines.vllm.packing import packed_groups
-from kvgauge.engines.vllm.versions import VllmRules
+from kvgauge.engines.vllm.versions import PACKED_SINCE, VllmRules
 from kvgauge.errors import FeatureUnsupportedError
 
 _WINDOWS = (SpecKind.SLIDING, SpecKind.CHUNKED)
@@ -59,12 +59,21 @@ def group_layers(
         return ()
     if rules.engine_v0 or not rules.hybrid_manager or not hybrid_manager:
         specs = _without_windows(specs, everywhere=rules.engine_v0)
+    if not rules.chunked_groups and any(spec.kind is SpecKind.CHUNKED for spec in specs):
+        specs = _without_windows(specs, everywhere=False)
     if len({spec.bucket for spec in specs}) == 1:
         return (SpecGroup(specs),)
     uniform = len({(spec.family, spec.block_tokens) for spec in specs}) == 1
     if uniform and (rules.uniform_groups or rules.engine_v0):
         return (SpecGroup(specs, is_sum=True),)
-    if block_first and rules.packed_groups and len({spec.page_bytes for spec in specs}) > 1:
+    if block_first and len({spec.page_bytes for spec in specs}) > 1:
+        if not rules.packed_groups:
+            raise FeatureUnsupportedError(
+                f"how vllm {rules.version} groups the caches of this model is not known, "
+                f"only from {PACKED_SINCE} on",
+                hint=f"--engine vllm@{PACKED_SINCE} or a later version",
+                field="engine",
+            )
         return tuple(SpecGroup(part, is_sum=True) for part in packed_groups(specs))
     return _equal_groups(_one_page(specs), rules)
 
@@ -94,8 +103,8 @@ def _to_page(spec: CacheSpec, page: int) -> CacheSpec:
         return spec.with_block(spec.block_tokens * times)
     if spec.kind in (SpecKind.LATENT, SpecKind.INDEX):
         raise FeatureUnsupportedError(
-            f"vllm can't bring pages of {spec.page_bytes} and {page} bytes to one size",
-            hint="another --block-size or --kv-cache-dtype may",
+            f"how vllm brings pages of {spec.page_bytes} and {page} bytes to one size is not known",
+            hint="another --block-size or --kv-cache-dtype may be",
             field="block-size",
         )
     return spec.with_page(page)

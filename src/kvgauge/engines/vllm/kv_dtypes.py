@@ -24,6 +24,8 @@ PER_TOKEN_HEAD = frozenset({"int8_per_token_head", "fp8_per_token_head", "int4_p
 _LATENT_ONLY = frozenset({"fp8_ds_mla", "nvfp4_ds_mla"})
 #: Formats that no latent is kept in.
 _NEVER_LATENT = ("nvfp4", "turboquant_k8v4", "turboquant_4bit_nc", "turboquant_k3v4_nc", "turboquant_3bit_nc")
+#: What a ModelOpt checkpoint may prescribe; other schemes leave the model dtype.
+_PRESCRIBED = frozenset({"fp8_e4m3", "nvfp4"})
 _DSA_FP8_MAJOR, _FLASHMLA_MAJOR = 10, 9
 
 
@@ -77,9 +79,9 @@ def resolve_word(architecture: ModelArchitecture, word: str, gpu: GpuClass) -> s
     kinds = {layer.kind for layer in architecture.layers}
     sparse = LayerKind.INDEX in kinds and LayerKind.LATENT in kinds
     if word == "auto":
-        asked = architecture.modelopt_kv_dtype
-        if asked is not None:
-            word = known_word(asked)
+        asked = architecture.modelopt_kv_dtype or ""
+        if asked in _PRESCRIBED:
+            word = asked
         elif sparse and gpu.major == _DSA_FP8_MAJOR:
             word = "fp8_e4m3"
     elif word == "fp8" and sparse and gpu.major == _FLASHMLA_MAJOR:

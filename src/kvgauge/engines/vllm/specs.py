@@ -116,6 +116,13 @@ def _attention_spec(layer: LayerCache, settings: VllmSettings, dtype: str, words
             hint="--engine theory says what must be kept",
             field="engine",
         )
+    step = max(stream.counted.step_tokens for stream in layer.streams)
+    if step > 1:
+        raise FeatureUnsupportedError(
+            f"how vllm keeps records of {step} tokens is not known",
+            hint="--engine theory says what must be kept",
+            field="engine",
+        )
     _check_context_ranks(layer, kind, settings)
     widths = tuple((s.role.value, _rank_vectors(s, settings.tensor), s.width) for s in layer.streams)
     kept = tuple(_stored_dtype(s, dtype) for s in layer.streams)

@@ -18,6 +18,8 @@ StateCaching = Literal["one", "off", "all", "align"]
 
 OLDEST = "0.6.0"
 NEWEST = "0.33.0"
+#: First version whose groups may differ in bytes.
+PACKED_SINCE = "0.24.0"
 
 
 class Version(NamedTuple):
@@ -37,6 +39,7 @@ class VllmRules:
     Args:
         engine_v0: one kind of cache of every attention layer; state lies beside the blocks.
         hybrid_manager: layers of several kinds share one pool; before, windows beside full layers were full.
+        chunked_groups: chunked layers have blocks of their own; before, they were kept as full attention.
         uniform_groups: layers of one kind and unequal pages form one group whose page is their sum.
         packed_groups: groups of unequal bytes where a layout puts the block first (DeepSeek-V4).
         interleaved: group i of g takes layers i, i + g, ...; before, it took neighbours.
@@ -51,6 +54,7 @@ class VllmRules:
         prefix_caching_hybrid: prefix caching is on by default for models with state layers.
         state_checkpoint: one more state page where prefill can hand over a checkpoint.
         state_alignment: blocks of hybrids follow the checkpoint grain of their state layers.
+        delta_majors: compute capabilities (major) on which FlashInfer runs the gated delta net.
         mla_hybrid_multiple: what the block of a hybrid grows by beside a latent.
         held_back_blocks: blocks that admission keeps free.
         tier_160: cards from 160 GiB on batch 16,384 tokens.
@@ -61,6 +65,7 @@ class VllmRules:
     version: str
     engine_v0: bool = False
     hybrid_manager: bool = True
+    chunked_groups: bool = True
     uniform_groups: bool = True
     packed_groups: bool = True
     interleaved: bool = True
@@ -73,6 +78,7 @@ class VllmRules:
     prefix_caching_hybrid: bool = True
     state_checkpoint: bool = True
     state_alignment: bool = True
+    delta_majors: tuple[int, ...] = (9, 10, 12)
     mla_hybrid_multiple: int = 128
     held_back_blocks: int = 1
     tier_160: bool = True
@@ -82,17 +88,19 @@ class VllmRules:
 
 #: From -> what changed there, newest first: the fields as they were before that version.
 _BEFORE: tuple[tuple[str, dict[str, object]], ...] = (
-    ("0.33.0.dev0", {"mla_hybrid_multiple": 64, "composite_gemma": False}),
+    # Logs of 0.29 on SM120 show neither grain nor checkpoint page there.
+    ("0.33.0.dev0", {"mla_hybrid_multiple": 64, "composite_gemma": False, "delta_majors": (9, 10)}),
     ("0.32.0.dev0", {"state_caching": "all"}),
     ("0.29.0.dev0", {"held_back_blocks": 0, "state_checkpoint": False, "state_alignment": False}),
     ("0.28.0.dev0", {"tier_160": False}),
     ("0.26.0.dev0", {"in_flight_batches": False}),
-    ("0.24.0.dev0", {"packed_groups": False}),
+    (f"{PACKED_SINCE}.dev0", {"packed_groups": False}),
     # 0.20.1rc1.dev16 prints the old figure, dev91 the new one.
     ("0.20.1.dev50", {"tokens": "by_group"}),
-    ("0.20.0.dev0", {"utilization": "0.9"}),
+    # Logs of 0.19 count chunked layers in full and one state page of hybrids; from 0.20 on, two.
+    ("0.20.0.dev0", {"utilization": "0.9", "chunked_groups": False, "prefix_caching_hybrid": False}),
     ("0.19.0.dev0", {"group_threshold": 1.25}),
-    ("0.15.0.dev0", {"state_caching": "off", "prefix_caching_hybrid": False}),
+    ("0.15.0.dev0", {"state_caching": "off"}),
     ("0.12.0.dev0", {"group_threshold": 1.0}),
     ("0.11.0.dev0", {"state_caching": "one", "interleaved": False, "uniform_groups": False,
                      "dcp_tokens": False}),

@@ -12,6 +12,9 @@ TABLE: Mapping[str, str] = {
         "vllm {0} 的缓存规则未知，仅知 {1} 及以上版本"
     ),
     "--engine vllm@{0} or a later version": "请用 --engine vllm@{0} 或更新的版本",
+    "how vllm {0} groups the caches of this model is not known, only from {1} on": (
+        "vllm {0} 如何对该模型的缓存分组未知，仅知 {1} 起的规则"
+    ),
     # dtypes and backends
     "--kv-cache-dtype {0} is not known to vllm": "vllm 不认识 --kv-cache-dtype {0}",
     "vllm keeps no latent in {0}": "vllm 不用 {0} 保存潜向量",
@@ -32,10 +35,10 @@ TABLE: Mapping[str, str] = {
         "vllm 没有注意力后端能让该模型使用 {0} token 的块"
     ),
     "--block-size takes multiples of {0}": "--block-size 须为 {0} 的倍数",
-    "vllm can't bring pages of {0} and {1} bytes to one size": (
-        "vllm 无法把 {0} 与 {1} 字节的页统一为一种大小"
+    "how vllm brings pages of {0} and {1} bytes to one size is not known": (
+        "vllm 如何把 {0} 与 {1} 字节的页统一为一种大小未知"
     ),
-    "another --block-size or --kv-cache-dtype may": "可试试别的 --block-size 或 --kv-cache-dtype",
+    "another --block-size or --kv-cache-dtype may be": "可试试别的 --block-size 或 --kv-cache-dtype",
     # designs
     "vllm keeps no state of the kind {0}": "vllm 不保存 {0} 类型的状态",
     "how vllm keeps {kind?} layers is not known": "vllm 如何保存{kind?}层未知",
