@@ -17,7 +17,7 @@ from kvgauge.engines.vllm.versions import known_versions, parse_version, rules_f
 from kvgauge.errors import FeatureUnsupportedError, InvalidRequestError, KvgaugeError
 from kvgauge.models import load
 from support import golden_lines
-from vllm_fieldlogs import CAUSES, RECORDS, records, replay
+from vllm_fieldlogs import CAUSES, RECORDS, candidates, records, replay
 from vllm_records import (
     ORACLE,
     catalogue_architecture,
@@ -86,6 +86,19 @@ def test_figures_of_start_up_logs_agree_or_have_a_cause():
     assert exact["soft"] >= 133
 
 
+@pytest.mark.skipif(not RECORDS.is_file(), reason="the wider records are not here")
+def test_longest_requests_that_logs_suggest():
+    rows = [row for row in records() if row["estimated_max_len"] and row["kv_available_gib"]]
+    assert len(rows) >= 5
+    for row in rows:
+        settings = next(iter(candidates(row)))
+        found = plan(shared_architecture(row["config_ref"].replace("/", "--", 1)), settings)
+        low, high = (
+            found.longest_that_fits(int((row["kv_available_gib"] + d) * GIB)) for d in (-0.005, 0.005)
+        )
+        assert low <= row["estimated_max_len"] <= high, row["id"]
+
+
 # -- what the rules' text states, beyond the records ----------------------------------------------
 
 H100 = VllmSettings(max_model_tokens=32768)
@@ -109,6 +122,30 @@ def test_packed_formats(word, per_token):
     found = plan(catalogue_architecture("Qwen/Qwen3-32B"), replace(H100, kv_dtype=word))
     assert found.pool_bytes_per_block == per_token * found.block_size_tokens
     assert found.block_size_tokens == (32 if word.startswith("turboquant") else 16)
+
+
+def _drafted(method, tokens):
+    return Speculation(tokens, method)
+
+
+@pytest.mark.parametrize(
+    ("settings", "block"),
+    [({}, 784), ({"tensor": 2}, 784), ({"kv_dtype": "fp8"}, 1568),
+     ({"kv_dtype": "fp8", "speculation": _drafted("mtp", 3)}, 1600), ({"speculation": _drafted("dflash", 7)}, 832),
+     ({"speculation": _drafted("dflash", 7), "state_dtype": "bf16"}, 448),
+     ({"kv_dtype": "nvfp4", "speculation": _drafted("mtp", 3), "gpu": gpu_class("RTX 5090")}, 2848)],
+)  # fmt: skip
+def test_blocks_of_hybrids_as_logs_print_them(settings, block):
+    given = replace(H100, version="0.29.0", gpu=gpu_class("RTX 3090"))
+    found = plan(catalogue_architecture("Qwen/Qwen3.5-27B"), replace(given, **settings))
+    assert found.block_size_tokens == block
+
+
+def test_a_hybrid_with_more_sequences_than_blocks_does_not_start():
+    model = catalogue_architecture("Qwen/Qwen3.5-27B")
+    assert plan(model, H100).pool(20 * GIB).sequences_exceed_blocks
+    assert not plan(model, replace(H100, enforce_eager=True)).pool(20 * GIB).sequences_exceed_blocks
+    assert not plan(catalogue_architecture("Qwen/Qwen3-8B"), H100).pool(GIB).sequences_exceed_blocks
 
 
 def test_windows_without_the_hybrid_manager_are_full():

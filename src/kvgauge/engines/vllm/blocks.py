@@ -30,6 +30,8 @@ from kvgauge.layers import LayerKind, Mechanism, Role
 #: Tokens between the states that FlashInfer's gated delta net hands over in prefill.
 _CHECKPOINT_GRAIN = 64
 _FLASHINFER_DELTA_WIDTH = 128
+#: Architectures whose Kimi delta attention hands a state over in prefill.
+_KDA_CHECKPOINTS = frozenset({"KimiK3ForConditionalGeneration", "KimiK3ForCausalLM"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +131,7 @@ def checkpoint_pages(
     """Return (pages that prefill checkpoints add to a request, grain in tokens of those states).
 
     Mamba-2 always hands one over; a gated delta net where FlashInfer's prefill kernels run (SM90, and SM100
-    and SM120 with keys of 128); Kimi's delta attention too.
+    and SM120 with keys of 128); Kimi's delta attention in the model code of K3.
     """
     if not rules.state_checkpoint:
         return 0, 1
@@ -138,8 +140,8 @@ def checkpoint_pages(
         if not _flashinfer_delta(architecture, settings, rules):
             return 0, 1
         return 1, _CHECKPOINT_GRAIN
-    has_checkpoint = bool(mechanisms & {Mechanism.MAMBA2, Mechanism.KIMI_DELTA})
-    return int(has_checkpoint), 1
+    kimi = Mechanism.KIMI_DELTA in mechanisms and architecture.architecture in _KDA_CHECKPOINTS
+    return int(kimi or Mechanism.MAMBA2 in mechanisms), 1
 
 
 def _flashinfer_delta(architecture: ModelArchitecture, settings: VllmSettings, rules: VllmRules) -> bool:

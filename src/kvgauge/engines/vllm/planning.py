@@ -56,6 +56,7 @@ def plan(architecture: ModelArchitecture, settings: VllmSettings) -> VllmPlan:
         choice.backends,
         settings.num_blocks_override,
         settings.max_model_tokens == 0,
+        settings.enforce_eager,
         _assumed(settings, rules),
     )
 

@@ -54,6 +54,8 @@ class VllmPool:
         max_model_tokens: longest request, lowered to what fits where that was left to the engine.
         capacity_tokens, max_concurrency: as this version prints them.
         admits: the engine starts: one longest request fits beside the block held back.
+        sequences_exceed_blocks: a hybrid with full CUDA graphs, which does not start with more sequences than
+            blocks.
         needed_bytes: of one longest request on the fullest rank.
     """
 
@@ -62,6 +64,7 @@ class VllmPool:
     capacity_tokens: int
     max_concurrency: float
     admits: bool
+    sequences_exceed_blocks: bool
     needed_bytes: int
     available_bytes: int
 
@@ -87,6 +90,7 @@ class VllmPlan:
     backends: tuple[str, ...] = ()
     num_blocks_override: int | None = None
     fits_length: bool = False
+    enforce_eager: bool = False
     assumed: tuple[str, ...] = ()
 
     @cached_property
@@ -143,8 +147,19 @@ class VllmPlan:
         admits = longest > 0 and self._admits(per_request, room, blocks)
         tokens, concurrency = self._printed(blocks, per_request, longest)
         return VllmPool(
-            blocks, longest, tokens, concurrency, admits, block_bytes * per_request, available_bytes
+            blocks,
+            longest,
+            tokens,
+            concurrency,
+            admits,
+            self._exceeded(blocks),
+            block_bytes * per_request,
+            available_bytes,
         )
+
+    def _exceeded(self, blocks: int) -> bool:
+        has_states = any(group.sample.kind is SpecKind.RECURRENT for group in self.spec_groups)
+        return has_states and not self.enforce_eager and self.schedule.sequences > blocks
 
     def _admits(self, per_request: int, room: int, blocks: int) -> bool:
         if self.rules.engine_v0:
