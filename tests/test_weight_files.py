@@ -7,6 +7,7 @@ import os
 import tempfile
 import threading
 import time
+import zlib
 from pathlib import Path
 
 import pytest
@@ -384,6 +385,57 @@ def test_a_cached_config_asks_for_headers_unless_offline(hub):
     assert len(hub.requests) == before
     check_headers(answered(found_in("org/tiny")))
     assert len(hub.requests) == before + 8
+
+
+def test_what_the_hub_said_is_kept(hub, cache):
+    """Asked once for a commit: the next answer is the same and needs no network."""
+    add(hub, SPLIT, CONSOLIDATED)
+    first = answered(found_in("org/tiny"))
+    before = len(hub.requests)
+    assert answered(found_in("org/tiny")) == first
+    assert answered(found_in("org/tiny", offline=True)) == first
+    assert len(hub.requests) == before
+    assert answered(found_in("org/tiny", refresh=True)) == first
+    assert len(hub.requests) > before + 8
+    from huggingface_hub import scan_cache_dir
+
+    scanned = scan_cache_dir(cache.parent)
+    assert not scanned.warnings
+    assert [repo.repo_id for repo in scanned.repos] == ["org/tiny"]
+
+
+def test_that_there_is_nothing_is_kept_and_a_failure_is_not(hub):
+    add(hub)
+    assert found_in("org/tiny") is None
+    before = len(hub.requests)
+    assert found_in("org/tiny") is None
+    assert len(hub.requests) == before
+    add(hub, SPLIT)
+    hub.repos["org/tiny"].revisions = {"main": "a" * 40}
+    hub.faults["storage"] = "500"
+    assert found_in("org/tiny", refresh=True).failure
+    hub.faults.clear()
+    check_headers(answered(found_in("org/tiny")))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"x" * 50, *(zlib.compress(json.dumps(value).encode()) for value in (
+        7, [], [1], [2, None], [1, 7], [1, {}], [1, {"kind": "unread", "total_bytes": 1}],
+        [1, {"kind": "safetensors", "total_bytes": 1, "files": [], "missing": [], "duplicates": [],
+             "beside": [], "tensors": [["a", "BF16", [-1]]]}],
+        [1, {"kind": "safetensors", "total_bytes": 1, "files": [], "missing": [], "duplicates": [],
+             "beside": [], "tensors": [["a", "Q4", [1]]]}],
+        [1, {"kind": "safetensors", "total_bytes": 1, "files": [], "missing": [], "duplicates": [],
+             "beside": [], "tensors": [["a"]]}],
+    ))],
+)  # fmt: skip
+def test_what_was_kept_is_damaged(hub, cache, data):
+    add(hub, SPLIT)
+    check_headers(answered(found_in("org/tiny")))
+    (kept,) = (cache / ".kvgauge").iterdir()
+    kept.write_bytes(data)
+    check_headers(answered(found_in("org/tiny")))
 
 
 @pytest.mark.parametrize(

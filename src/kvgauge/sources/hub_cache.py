@@ -71,7 +71,7 @@ class HubCache:
         blob = self.folder / "blobs" / etag
         try:
             if not blob.is_file():
-                _write_whole(blob, data)
+                write_whole(blob, data)
             self._link(commit, file, blob)
         except OSError:
             return
@@ -98,7 +98,7 @@ class HubCache:
         if is_commit(revision) or self.commit(revision) == commit:
             return
         try:
-            _write_whole(self.folder / "refs" / revision, commit.encode("ascii"))
+            write_whole(self.folder / "refs" / revision, commit.encode("ascii"))
         except OSError:
             return
 
@@ -112,7 +112,7 @@ class HubCache:
         except FileExistsError:
             return
         except (OSError, NotImplementedError):  # a file system without links
-            _write_whole(path, blob.read_bytes())
+            write_whole(path, blob.read_bytes())
 
 
 def this_cache(repo: str) -> HubCache:
@@ -162,7 +162,7 @@ def read_small(path: Path) -> bytes:
         ) from None
 
 
-def _write_whole(path: Path, data: bytes) -> None:
+def write_whole(path: Path, data: bytes) -> None:
     """Write a file so that nobody ever sees half of it."""
     import tempfile  # noqa: PLC0415 - a cache is mostly read
 

@@ -40,13 +40,13 @@ def find_remote(name: HubName, *, refresh: bool, offline: bool) -> RawModel:
     from kvgauge.sources.online import fetch  # noqa: PLC0415 - what is at hand needs no network
 
     try:
-        return _with_weights(fetch(name), name, offline=False)
+        return _with_weights(fetch(name), name, refresh=refresh)
     except NetworkError as error:
         error.hint = did_you_mean(name.id) + error.hint  # a mistyped name of the catalogue needs no network
         raise
 
 
-def _with_weights(raw: RawModel, name: HubName, *, offline: bool) -> RawModel:
+def _with_weights(raw: RawModel, name: HubName, *, offline: bool = False, refresh: bool = False) -> RawModel:
     """Say where the weight files are, which nobody has looked at."""
     if name.file is not None:
         return raw
@@ -55,7 +55,7 @@ def _with_weights(raw: RawModel, name: HubName, *, offline: bool) -> RawModel:
     cached = raw.revision is not None and name.site == "hf"
     folder = this_cache(name.id).folder / "snapshots" / str(raw.revision) if cached else None
     pinned = replace(name, revision=raw.revision or name.revision)
-    return replace(raw, weight_files=HubWeights(pinned, folder, offline))
+    return replace(raw, weight_files=HubWeights(pinned, folder, offline, refresh))
 
 
 def _cached(name: HubName) -> RawModel | None:

@@ -146,25 +146,46 @@ def _unreadable(path: Path, error: OSError) -> DamagedFileError:
 class HubWeights:
     """Weight files of a repository on a hub: those of the local cache, else the hub's, by ranges of headers.
 
+    What the hub said of a commit is kept: an answer is the same next time, and needs no network.
+
     Args:
         name: the repository; its revision is the resolved commit where that is known.
         snapshot: the folder of the local cache, or None.
         offline: what is not in the cache is not asked for.
+        refresh: the hub is asked, whatever it said before.
     """
 
     name: HubName
     snapshot: Path | None = None
     offline: bool = False
+    refresh: bool = False
 
     def read(self, progress: Progress | None = None) -> FoundWeights | None:
         """Return what the cached or the remote weight files say; see ``WeightFiles``."""
         cached = None if self.snapshot is None else LocalWeights(self.snapshot).read(progress)
-        if self.offline or (cached is not None and cached.checkpoint is not None):
+        if cached is not None and cached.checkpoint is not None:
             return cached
-        remote = self._remote(progress)
+        remote = self._remembered(progress)
         if remote is None or (remote.kind == "unread" and cached is not None):
             return cached
         return remote
+
+    def _remembered(self, progress: Progress | None) -> FoundWeights | None:
+        """Return what the hub says of this commit, or said when it was asked before."""
+        if self.snapshot is None:
+            return None if self.offline else self._remote(progress)
+        from kvgauge.sources.weight_memory import NotKeptError, keep, kept  # noqa: PLC0415
+
+        file = self.snapshot.parent.parent / ".kvgauge" / f"{self.snapshot.name}.json.z"
+        try:
+            if not self.refresh:
+                return kept(file)
+        except NotKeptError:
+            if self.offline:
+                return None
+        found = self._remote(progress)
+        keep(file, found)
+        return found
 
     def _remote(self, progress: Progress | None) -> FoundWeights | None:
         from kvgauge.sources.online import connect  # noqa: PLC0415 - what is at hand needs no network
