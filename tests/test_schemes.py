@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import time
@@ -88,6 +89,14 @@ def stored(model: str, block: object = None, dtype: str = "bf16", **fields: obje
     return stored_weights(weights, config, None if block is not None else raw.quantization, dtype)
 
 
+def known_weights(config: dict[str, Any]) -> ModelWeights | None:
+    """Return the families of a config, or None where they can't be known."""
+    try:
+        return read_weights(config)
+    except MissingFieldError:
+        return None
+
+
 def formats(weights: StoredWeights, end: str) -> dict[str, int]:
     """Return format -> layers of the families whose name ends so."""
     found = [one for one in weights.families if one.family.name.endswith(end)]
@@ -111,9 +120,9 @@ def test_a_layer_has_the_bytes_that_the_quantiser_writes(record):
 @pytest.mark.parametrize("record", VLLM, ids=lambda r: r["id"])
 def test_equals_what_vllm_builds(record):
     raw = find_model(record["id"])
-    weights = read_weights(raw.config)
+    weights = known_weights(raw.config)
     if weights is None:
-        pytest.skip("the tensors of its type are not known")
+        pytest.skip("its tensors are not known")
     found = stored_weights(weights, raw.config, raw.quantization, record["dtype"]).num_bytes
     expected = record["bytes"] - ENGINE_EXTRA.get(record["id"], 0)
     assert found == pytest.approx(expected, rel=1e-3)
@@ -175,11 +184,11 @@ def test_files_with_full_lists_weigh_what_compact_ones_do():
         config = json.loads((REAL / f"{stem}.json").read_text(encoding="utf-8"))
         side = REAL / f"{stem}.hf_quant_config.json"
         side_file = json.loads(side.read_text(encoding="utf-8")) if side.exists() else None
-        weights = read_weights(config)
-        if weights is None:
-            continue
         raw = find_model(record["id"])
-        compact = stored_weights(read_weights(raw.config), raw.config, raw.quantization, "bf16")
+        weights, again = known_weights(config), known_weights(raw.config)
+        if weights is None or again is None:
+            continue
+        compact = stored_weights(again, raw.config, raw.quantization, "bf16")
         assert stored_weights(weights, config, side_file, "bf16").num_bytes == compact.num_bytes, stem
         seen += 1
     assert seen > 20
@@ -401,9 +410,9 @@ def test_patterns_of_published_configs(pattern, text, fits):
 
 @pytest.mark.parametrize("pattern", ["(a+)+$", "(a|a)*$", "(.*)*x", "(a*)*(a*)*(a*)*b", ".*.*.*.*.*.*x"])
 def test_no_pattern_takes_long(pattern):
-    started = time.perf_counter()
+    started = time.process_time()
     assert not matches(pattern, "a" * 200 + "!")
-    assert time.perf_counter() - started < 1
+    assert time.process_time() - started < 1
 
 
 @pytest.mark.parametrize(
@@ -525,14 +534,30 @@ def test_arbitrary_blocks(fields, block):
     stores_or_refuses(None, fields)
 
 
+@pytest.mark.parametrize("pattern", [r"(?:layers|.+)+\.(1|2)\.x{}", r".*layers\.[0-9]\.mlp{}", r"(a+)+\d{}"])
+def test_a_thousand_patterns_of_deep_models_end_soon(pattern):
+    layers = tuple(range(10_000))
+    family = TensorFamily("model.layers.{layer}.mlp.up_proj.weight", (8, 8), Part.MLP, layers=layers)
+    patterns = [pattern.replace("{}", str(number)) for number in range(900)]
+    for block in (
+        PACKED | {"ignore": [f"re:{one}" for one in patterns[:50]]},
+        GPTQ | {"dynamic": {one: {"bits": 8} for one in patterns}},
+        ROUND | {"extra_config": {one: {"bits": 8, "group_size": 1 + i} for i, one in enumerate(patterns)}},
+    ):
+        started = time.process_time()
+        with contextlib.suppress(InvalidFieldError):
+            stored_weights(ModelWeights((family,)), {"quantization_config": block}, None, "bf16")
+        assert time.process_time() - started < 20
+
+
 def test_ten_thousand_modules_take_no_time():
     layers = {
         f"model.layers.{layer}.mlp.experts.{expert}.w1": {"quant_algo": "NVFP4", "group_size": 16}
         for layer in range(60)
         for expert in range(384)
     }
-    started = time.perf_counter()
+    started = time.process_time()
     stores_or_refuses(
         {"quant_method": "modelopt", "quant_algo": "MIXED_PRECISION", "quantized_layers": layers}
     )
-    assert time.perf_counter() - started < 2
+    assert time.process_time() - started < 2

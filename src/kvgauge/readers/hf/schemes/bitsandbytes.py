@@ -18,7 +18,7 @@ from kvgauge.weights import TensorFamily
 
 _VALUES, _SCALES = 64, 256
 _MAP_BYTES, _NESTED_MAP_BYTES = 16 * 4, 256 * 4
-_REACH = Reach(router=True, towers=True)
+_REACH = Reach(router=True, towers=True, fragile=True)
 #: Digits that an offset, a float of the file, takes in the description; it varies by two or three.
 _AN_OFFSET = 0.012345678910111213
 

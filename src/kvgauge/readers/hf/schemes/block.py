@@ -9,7 +9,7 @@ from typing import NamedTuple
 from kvgauge.errors import FeatureUnsupportedError, InvalidFieldError, MissingFieldError
 from kvgauge.readers.values import as_count, short
 
-MAX_NAMES = 400_000
+MAX_NAMES = 200_000
 MAX_GROUP = 1 << 20
 MAX_TEXT = 200
 SIDE_FILE = "hf_quant_config.json"

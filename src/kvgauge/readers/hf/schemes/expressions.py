@@ -124,20 +124,28 @@ def matches(pattern: str, text: str, *, anywhere: bool = False) -> bool:
     >>> matches(r"(a+)+$", "a" * 200 + "b")
     False
     """
-    if not anywhere and _is_simple(pattern):
-        return re.match(pattern, text) is not None
+    if is_quick(pattern):
+        found = re.search(pattern, text) if anywhere else re.match(pattern, text)
+        return found is not None
     starts = frozenset(range(len(text) + 1)) if anywhere else frozenset({0})
     return bool(parsed(pattern).ends(text, starts))
 
 
-_SIMPLE = re.compile(r"(?:[\w-]|\\[.-]|\.[*+]|\((?:[\w|]|\\\.)+\))*", re.ASCII)
+_ATOM = r"(?:[\w-]|\\[.d-]|\.|\[[\w-]+\])"
+_QUICK = re.compile(rf"\^?(?:{_ATOM}[*+?]?|\((?:\?:)?(?:{_ATOM}|\|)+\))*\$?", re.ASCII)
 
 
 @lru_cache(maxsize=512)
-def _is_simple(pattern: str) -> bool:
-    """Whether Python's engine is quick too: literals, choices of them, and two gaps at most."""
-    gaps = pattern.count(".*") + pattern.count(".+")
-    return len(pattern) <= MAX_PATTERN and gaps <= _MAX_GAPS and _SIMPLE.fullmatch(pattern) is not None
+def is_quick(pattern: str) -> bool:
+    """Whether Python's engine is quick too: nothing nested is repeated, and little is repeated at all."""
+    gaps = pattern.count("*") + pattern.count("+")
+    if len(pattern) > MAX_PATTERN or gaps > _MAX_GAPS or not _QUICK.fullmatch(pattern):
+        return False
+    try:
+        re.compile(pattern)
+    except re.error:  # a range that runs backwards
+        return False
+    return True
 
 
 @lru_cache(maxsize=512)

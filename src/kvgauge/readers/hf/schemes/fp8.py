@@ -18,19 +18,17 @@ from kvgauge.readers.hf.schemes.rules import (
     is_linear,
     is_mtp_input,
     labelled,
-    leaf,
 )
 from kvgauge.readers.values import as_count
 from kvgauge.weight_formats import plain
 from kvgauge.weights import Part, TensorFamily
 
 _REACH = Reach(towers=True, mtp=True)
-_NEVER = frozenset({"weights_proj"})
 _V4_TYPES = ("deepseek_v4", "deepseek_v41")
 
 
 def _takes(family: TensorFamily) -> bool:
-    return _REACH.takes(family) and leaf(family) not in _NEVER and not is_mtp_input(family)
+    return _REACH.takes(family) and not is_mtp_input(family)
 
 
 def _kept(block: Block) -> Rule:

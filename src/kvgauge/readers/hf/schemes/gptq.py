@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from kvgauge.errors import InvalidFieldError
 from kvgauge.readers.hf.schemes.block import Block
 from kvgauge.readers.hf.schemes.formats import awq, gptq
-from kvgauge.readers.hf.schemes.names import Mode, NameSet
+from kvgauge.readers.hf.schemes.names import MAX_TEMPLATES, Allowance, Mode, NameSet
 from kvgauge.readers.hf.schemes.rules import EVERYTHING, Reach, Rule, Scheme, any_family, is_head, labelled
 from kvgauge.weight_formats import WeightFormat
 from kvgauge.weights import TensorFamily
@@ -49,8 +50,12 @@ def _label(method: str, bits: int, group: int) -> str:
 
 def _overrides(block: Block, bits: int, group: int) -> Iterator[Rule]:
     """Yield GPTQModel's ``dynamic``: regular expressions that skip modules, or give them other values."""
+    allowance = Allowance()
+    if len(block.table("dynamic")) > MAX_TEMPLATES:
+        raise InvalidFieldError("the list of modules is too long", field=block.where("dynamic"))
     for pattern, values in block.table("dynamic").items():
-        names = NameSet.of([f"re:{pattern.removeprefix('-:').removeprefix('+:')}"], Mode.EXACT)
+        expression = pattern.removeprefix("-:").removeprefix("+:")
+        names = NameSet.of([f"re:{expression}"], Mode.EXACT, allowance=allowance)
         if pattern.startswith("-:") or values is False:
             yield Rule(None, names)
             continue
@@ -137,6 +142,7 @@ def _layer_config(
 ) -> Iterator[Rule]:
     """Yield a rule for each value that ``extra_config`` gives to layers."""
     field = "extra_config" if block.has("extra_config") else "layer_config"
+    allowance = Allowance()
     by_value: dict[tuple[int, int], tuple[list[str], list[str]]] = {}
     for name, values in block.table(field).items():
         own = block.of(values, f"{field}.{name}")
@@ -153,7 +159,9 @@ def _layer_config(
             if own_bits < _PLAIN_BITS and own_bits not in GPTQ_BITS:
                 raise block.unsupported(field, "auto-round", f"{own_bits}-bit")
             chosen = None if own_bits >= _PLAIN_BITS else given(own_bits, own_group)
-            yield Rule(chosen, NameSet.of(names, Mode.PATH, anywhere=True), EVERYTHING.takes)
+            yield Rule(
+                chosen, NameSet.of(names, Mode.PATH, anywhere=True, allowance=allowance), EVERYTHING.takes
+            )
 
 
 def _block_names(block: Block) -> list[str]:

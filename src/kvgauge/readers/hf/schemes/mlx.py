@@ -16,8 +16,8 @@ from kvgauge.weight_formats import Tile, WeightFormat
 from kvgauge.weights import TensorFamily
 
 _BITS = (2, 3, 4, 5, 6, 8)
-_REACH = Reach(head=True, router=True, embedding=True)
-_LISTED = Reach(head=True, router=True, towers=True, embedding=True, mtp=True)
+_REACH = Reach(head=True, router=True, embedding=True, fragile=True)
+_LISTED = Reach(head=True, router=True, towers=True, embedding=True, mtp=True, fragile=True)
 #: mode -> (bits of what a group has, of a scale and an offset in 16 bits each where affine).
 _GROUP_BITS = {"affine": 32, "mxfp4": 8, "mxfp8": 8, "nvfp4": 8}
 _NAMES = ("group_size", "bits", "mode", "quant_method", "linear_class", "quantize_activations")

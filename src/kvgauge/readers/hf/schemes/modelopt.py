@@ -20,7 +20,7 @@ from kvgauge.readers.hf.schemes.formats import (
     nvfp4,
 )
 from kvgauge.readers.hf.schemes.names import Mode, NameSet
-from kvgauge.readers.hf.schemes.rules import Reach, Rule, Scheme, any_family, labelled
+from kvgauge.readers.hf.schemes.rules import EVERYTHING, Reach, Rule, Scheme, any_family, labelled
 from kvgauge.weight_formats import Tile, WeightFormat
 
 _BLOCK = 128
@@ -48,7 +48,6 @@ _FORMATS: Mapping[str, Callable[[int], WeightFormat]] = {
 }
 _GROUP, _AWQ_GROUP = 16, 128
 _REACH = Reach(head=True, mtp=True)
-_LISTED = Reach(head=True, router=True, towers=True, mtp=True)
 
 
 def read_modelopt(block: Block) -> Scheme:
@@ -88,6 +87,8 @@ def _mixed(block: Block, kept: Rule) -> Scheme:
         by_format.setdefault(known[key], []).append(name)
     if not by_format:
         raise block.unsupported("quantized_layers", "modelopt", "quantized_layers={}")
-    rules = [Rule(chosen, NameSet.of(names, Mode.PATH), _LISTED.takes) for chosen, names in by_format.items()]
+    rules = [
+        Rule(chosen, NameSet.of(names, Mode.PATH), EVERYTHING.takes) for chosen, names in by_format.items()
+    ]
     label = labelled("modelopt", ", ".join(dict.fromkeys(chosen.name for chosen in by_format)))
     return Scheme(label, (kept, *rules))

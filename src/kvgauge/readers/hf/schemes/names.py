@@ -21,6 +21,9 @@ from kvgauge.weights import TensorFamily
 
 MAX_NAME = 400
 MAX_TEMPLATES = 1000
+MAX_MATCHES = 400_000
+#: What a match costs that Python's engine is not trusted with.
+_SLOW = 25
 #: Stands for the only layer of a family whose name has none.
 NO_LAYER = -1
 
@@ -122,6 +125,27 @@ _Numbers = tuple[frozenset[int], ...]
 _Table = Mapping[str, Sequence[_Numbers]]
 
 
+class Allowance:
+    """Matches left for a file: a thousand patterns and ten thousand layers would take hours."""
+
+    __slots__ = ("left",)
+
+    def __init__(self) -> None:
+        self.left = MAX_MATCHES
+
+    def take(self, cost: int) -> None:
+        """Count one match.
+
+        Raises:
+            InvalidFieldError: there were too many.
+        """
+        self.left -= cost
+        if self.left < 0:
+            raise InvalidFieldError(
+                "the patterns of module names take too long to match", field="quantization_config"
+            )
+
+
 class NameSet(NamedTuple):
     """Names of a list.
 
@@ -136,15 +160,24 @@ class NameSet(NamedTuple):
     wild: _Table = MappingProxyType({})
     expressions: tuple[str, ...] = ()
     anywhere: bool = False
+    allowance: Allowance | None = None
 
     @classmethod
-    def of(cls, names: Iterable[str], mode: Mode, *, anywhere: bool = False) -> NameSet:
+    def of(
+        cls,
+        names: Iterable[str],
+        mode: Mode,
+        *,
+        anywhere: bool = False,
+        allowance: Allowance | None = None,
+    ) -> NameSet:
         """Read a list of names.
 
         Args:
             names: as the file has them; ``{0-3}`` stands for numbers.
             mode: what a plain name stands for.
             anywhere: a regular expression may fit any part of a name, not only its beginning.
+            allowance: what the lists of a file share.
 
         Raises:
             InvalidFieldError: a name is very long, or there are very many.
@@ -168,7 +201,8 @@ class NameSet(NamedTuple):
             rest.setdefault(template.numbers[1:], set()).update(first)
             if len(plain) + len(wild) + len(expressions) > MAX_TEMPLATES:
                 raise InvalidFieldError("the list of modules is too long", field="quantization_config")
-        return cls(mode, _frozen(plain), _frozen(wild), tuple(dict.fromkeys(expressions)), anywhere)
+        patterns = tuple(dict.fromkeys(expressions))
+        return cls(mode, _frozen(plain), _frozen(wild), patterns, anywhere, allowance or Allowance())
 
     def layers_of(self, family: TensorFamily, layers: frozenset[int]) -> frozenset[int]:
         """Return those of ``layers`` in which the list names a family's module."""
@@ -216,9 +250,17 @@ class NameSet(NamedTuple):
         return found
 
     def _fits(self, pattern: str, module: str, layer: int) -> bool:
-        from kvgauge.readers.hf.schemes.expressions import matches  # noqa: PLC0415 - few lists have any
+        from kvgauge.readers.hf.schemes.expressions import is_quick, matches  # noqa: PLC0415 - few have any
 
-        return any(matches(pattern, name, anywhere=self.anywhere) for name in _written(module, layer))
+        names = _written(module, layer)
+        if self.anywhere or pattern.startswith((".*", "^.*")):
+            names = names[:1]  # what stands before the name makes no difference
+        for name in names:
+            if self.allowance is not None:
+                self.allowance.take(1 if is_quick(pattern) else _SLOW)
+            if matches(pattern, name, anywhere=self.anywhere):
+                return True
+        return False
 
 
 @lru_cache(maxsize=1024)

@@ -10,7 +10,7 @@ from kvgauge.readers.hf.schemes.names import Mode, NameSet
 from kvgauge.readers.hf.schemes.rules import EVERYTHING, Reach, Rule, Scheme, any_family, labelled
 from kvgauge.weight_formats import Tile, WeightFormat
 
-_REACH = Reach(router=True, towers=True)
+_REACH = Reach(router=True, towers=True, fragile=True)
 #: What hqq 0.2.8 keeps of a layer beside its numbers: sizes, names of dtypes and switches, a tensor each.
 _HQQ_STATE = 69
 

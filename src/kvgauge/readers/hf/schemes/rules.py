@@ -22,13 +22,14 @@ Given = WeightFormat | Callable[[TensorFamily], WeightFormat] | None
 
 
 class Reach(NamedTuple):
-    """Which linear layers a rule takes beside those of the decoder's blocks."""
+    """Which linear layers a rule takes beside those of the decoder's blocks; ``fragile``: see the table."""
 
     head: bool = False
     router: bool = False
     towers: bool = False
     mtp: bool = False
     embedding: bool = False
+    fragile: bool = False
 
     def takes(self, family: TensorFamily) -> bool:
         """Whether a family is of linear layers within reach."""
@@ -36,7 +37,7 @@ class Reach(NamedTuple):
             return self.embedding
         if not is_linear(family):
             return False
-        if family.part is Part.MTP and not self.mtp:
+        if (family.part is Part.MTP and not self.mtp) or (leaf(family) in _FRAGILE and not self.fragile):
             return False
         if is_head(family):
             return self.head
@@ -45,7 +46,7 @@ class Reach(NamedTuple):
         return self.towers or family.part not in _TOWERS
 
 
-EVERYTHING = Reach(head=True, router=True, towers=True, mtp=True)
+EVERYTHING = Reach(head=True, router=True, towers=True, mtp=True, fragile=True)
 _TOWERS = frozenset({Part.VISION, Part.AUDIO, Part.PROJECTOR})
 _NOT_LINEAR = re.compile(
     r"norm\d*$|^norm|layrnorm|^ln_|conv\d*d?$|^embed|embed(ding)?s?$|^w[tp]e$|pos_emb|position|rotary|rel_pos"
@@ -53,6 +54,14 @@ _NOT_LINEAR = re.compile(
 _EMBEDDINGS = frozenset(
     {"embed_tokens", "embed_tokens_per_layer", "embeddings", "wte", "word_embeddings", "embed", "embedding"}
 )
+#: Small layers that engines build without any quantisation (vLLM 0.33: DSA's weights of index heads,
+#: Kimi-K3's way into and out of latent experts, its weights of residuals): published checkpoints keep them.
+_FRAGILE = frozenset(
+    {
+        "weights_proj", "routed_expert_down_proj", "routed_expert_up_proj", "self_attention_res_proj",
+        "mlp_res_proj", "output_attn_res_proj",
+    }
+)  # fmt: skip
 _MTP_INPUTS = frozenset({"eh_proj", "fc", "input_proj"})
 
 

@@ -30,6 +30,7 @@ TABLE: Mapping[str, str] = {
     "the pattern {0} uses an expression that is not known": "模式 {0} 使用了未知的写法",
     "a module name has {0} characters, more than {1}": "某个模块名有 {0} 个字符，超过 {1}",
     "the list of modules is too long": "模块列表过长",
+    "the patterns of module names take too long to match": "模块名模式的匹配耗时过长",
     "the numbers {0} of a module name are none": "模块名中的 {0} 不是数字",
     "the numbers {0} of a module name are too many": "模块名中的 {0} 数目过多",
     # formats
