@@ -211,8 +211,15 @@ def test_versions_before_the_known_are_refused():
         rules_for("0.5.4")
 
 
+def test_early_latents_and_groupings_are_not_guessed():
+    with pytest.raises(FeatureUnsupportedError, match="latents"):
+        plan(catalogue_architecture("deepseek-ai/DeepSeek-V3"), replace(H100, version="0.6.6"))
+    with pytest.raises(FeatureUnsupportedError, match="groups"):
+        plan(catalogue_architecture("deepseek-ai/DeepSeek-V4-Flash"), replace(H100, version="0.21.0"))
+
+
 @pytest.mark.parametrize("version", known_versions())
-@pytest.mark.parametrize("model", ["Qwen/Qwen3-8B", "openai/gpt-oss-20b", "deepseek-ai/DeepSeek-V3"])
+@pytest.mark.parametrize("model", ["Qwen/Qwen3-8B", "openai/gpt-oss-20b", "google/gemma-3-27b-it"])
 def test_every_version_plans(version, model):
     found = plan(catalogue_architecture(model), replace(H100, version=version)).pool(40 * GIB)
     assert found.num_blocks > 0

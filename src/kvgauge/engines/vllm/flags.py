@@ -56,9 +56,9 @@ def _text(flag: str, text: str) -> str:
 
 
 def _cache_mode(flag: str, text: str) -> str:
-    if text not in ("none", "align", "all"):
+    if text not in STATE_CACHE_MODES:
         raise InvalidRequestError(
-            f"{flag} {text!r} is not a mode", hint="one of: none, align, all", field=flag[2:]
+            f"{flag} {text!r} is not a mode", hint=f"one of: {', '.join(STATE_CACHE_MODES)}", field=flag[2:]
         )
     return text
 
@@ -70,6 +70,9 @@ def _share(flag: str, text: str) -> str:
         )
     return text
 
+
+#: What ``--mamba-cache-mode`` takes.
+STATE_CACHE_MODES = ("none", "align", "all")
 
 Reader = Callable[[str, str], object]
 

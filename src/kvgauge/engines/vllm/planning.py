@@ -12,7 +12,7 @@ from kvgauge.engines.vllm.requests import RequestRules
 from kvgauge.engines.vllm.schedule import Schedule, schedule
 from kvgauge.engines.vllm.settings import DRAFTLESS_METHODS, VllmSettings
 from kvgauge.engines.vllm.specs import layer_specs
-from kvgauge.engines.vllm.versions import VllmRules, rules_for
+from kvgauge.engines.vllm.versions import LATENTS_SINCE, VllmRules, rules_for
 from kvgauge.errors import FeatureUnsupportedError
 from kvgauge.layers import LayerKind
 from kvgauge.workload import pipeline_stages
@@ -30,7 +30,7 @@ def plan(architecture: ModelArchitecture, settings: VllmSettings) -> VllmPlan:
         MissingFieldError: nothing says how long a request may be.
     """
     rules = rules_for(settings.version)
-    _check(architecture, settings)
+    _check(architecture, settings, rules)
     word = resolve_word(architecture, settings.kv_dtype, settings.gpu)
     scheduled = schedule(architecture, settings, rules)
     choice = choose_block(architecture, settings, rules, word)
@@ -42,7 +42,7 @@ def plan(architecture: ModelArchitecture, settings: VllmSettings) -> VllmPlan:
     groups = group_layers(
         specs,
         rules,
-        hybrid_manager=settings.hybrid_manager is not False,
+        hybrid_manager=_hybrid_manager(architecture, settings),
         block_first=any(layer.kind is LayerKind.COMPRESSED for layer in architecture.layers),
     )
     return VllmPlan(
@@ -61,11 +61,27 @@ def plan(architecture: ModelArchitecture, settings: VllmSettings) -> VllmPlan:
     )
 
 
-def _check(architecture: ModelArchitecture, settings: VllmSettings) -> None:
+def _hybrid_manager(architecture: ModelArchitecture, settings: VllmSettings) -> bool:
+    """Whether kinds have blocks of their own; chunked layers beside drafting ones do not."""
+    if settings.hybrid_manager is not None:
+        return settings.hybrid_manager
+    speculation = settings.speculation
+    drafts = speculation.tokens and speculation.method not in DRAFTLESS_METHODS
+    return not (drafts and any(layer.kind is LayerKind.CHUNKED for layer in architecture.layers))
+
+
+def _check(architecture: ModelArchitecture, settings: VllmSettings, rules: VllmRules) -> None:
     if architecture.encoder_only:
         raise FeatureUnsupportedError(
             "this model keeps no cache, and vllm sets none aside",
             hint="it is an encoder; --engine theory says the same",
+            field="engine",
+        )
+    kinds = {layer.kind for layer in architecture.layers}
+    if LayerKind.LATENT in kinds and not rules.latents:
+        raise FeatureUnsupportedError(
+            f"how vllm {rules.version} keeps latents is not known, only from {LATENTS_SINCE} on",
+            hint=f"--engine vllm@{LATENTS_SINCE} or a later version",
             field="engine",
         )
     if settings.pipeline > max(1, architecture.num_layers):
@@ -124,4 +140,6 @@ def _assumed(settings: VllmSettings, rules: VllmRules) -> tuple[str, ...]:
     drafts = speculation.tokens and speculation.method not in DRAFTLESS_METHODS
     if drafts and not speculation.uses_mtp and speculation.drafter is None:
         codes.append("drafter_layers")
+    if "--kv-transfer-config" in settings.ignored_flags:
+        codes.append("kv_connector")
     return tuple(codes)

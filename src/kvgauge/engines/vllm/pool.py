@@ -77,7 +77,8 @@ class VllmPlan:
         block_size_tokens: the global block after alignment.
         stages: for each pipeline stage and group the bytes of one block.
         fits_length: the longest request is the engine's to choose.
-        assumed: codes of what no rule or flag says: ``block_size``, ``drafter_layers``.
+        assumed: codes of what no rule or flag says: ``block_size``, ``drafter_layers``,
+            ``kv_connector`` (some turn the hybrid manager off).
     """
 
     rules: VllmRules

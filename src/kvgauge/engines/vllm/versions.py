@@ -20,6 +20,8 @@ OLDEST = "0.6.0"
 NEWEST = "0.33.0"
 #: First version whose groups may differ in bytes.
 PACKED_SINCE = "0.24.0"
+#: First version that keeps latents.
+LATENTS_SINCE = "0.7.0"
 
 
 class Version(NamedTuple):
@@ -38,6 +40,7 @@ class VllmRules:
 
     Args:
         engine_v0: one kind of cache of every attention layer; state lies beside the blocks.
+        latents: MLA keeps latents; before, K and V of every head, in a form that is not known here.
         hybrid_manager: layers of several kinds share one pool; before, windows beside full layers were full.
         chunked_groups: chunked layers have blocks of their own; before, they were kept as full attention.
         uniform_groups: layers of one kind and unequal pages form one group whose page is their sum.
@@ -64,6 +67,7 @@ class VllmRules:
 
     version: str
     engine_v0: bool = False
+    latents: bool = True
     hybrid_manager: bool = True
     chunked_groups: bool = True
     uniform_groups: bool = True
@@ -106,6 +110,7 @@ _BEFORE: tuple[tuple[str, dict[str, object]], ...] = (
                      "dcp_tokens": False}),
     ("0.9.2.dev0", {"hybrid_manager": False, "tokens": "blocks", "concurrency_by_blocks": False}),
     ("0.8.0.dev0", {"engine_v0": True}),
+    (f"{LATENTS_SINCE}.dev0", {"latents": False}),
 )  # fmt: skip
 
 

@@ -15,6 +15,9 @@ TABLE: Mapping[str, str] = {
     "how vllm {0} groups the caches of this model is not known, only from {1} on": (
         "vllm {0} 如何对该模型的缓存分组未知，仅知 {1} 起的规则"
     ),
+    "how vllm {0} keeps latents is not known, only from {1} on": (
+        "vllm {0} 如何保存潜向量未知，仅知 {1} 起的规则"
+    ),
     # dtypes and backends
     "--kv-cache-dtype {0} is not known to vllm": "vllm 不认识 --kv-cache-dtype {0}",
     "vllm keeps no latent in {0}": "vllm 不用 {0} 保存潜向量",
