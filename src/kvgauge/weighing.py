@@ -103,7 +103,7 @@ def _mixed(raw: RawModel, weights: ModelWeights, mix: str) -> StoredWeights:
         from kvgauge.gguf_weights import mix_model  # noqa: PLC0415 - one dialect is loaded
 
         return price_mix(weights, mix, mix_model(raw.config))
-    from kvgauge.gguf_names import mix_of_config  # noqa: PLC0415 - few ask
+    from kvgauge.gguf_from_config import mix_of_config  # noqa: PLC0415 - few ask
 
     return mix_of_config(weights, raw.config, mix)
 
@@ -165,6 +165,12 @@ def _from_files(raw: RawModel, architecture: ModelArchitecture, progress: Progre
     except KvgaugeError:
         weights = None  # the tensors speak for themselves
     stored, notes = weights_from_files(found, weights, architecture.num_layers, architecture.model_dtype)
+    if stored is not None and stored.source == "index":
+        from kvgauge.stated_total import with_parts  # noqa: PLC0415 - headers say more
+
+        config = _weighed(lambda: _from_config(raw, architecture), architecture).stored
+        split = with_parts(stored, config) if config is not None else None
+        return Weighed(split, split.notes) if split is not None else Weighed(stored, notes)
     return Weighed(stored, notes)
 
 

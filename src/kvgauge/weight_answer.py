@@ -96,7 +96,8 @@ class WeightAnswer:
     @property
     def because(self) -> str:
         """What the bytes follow from, for an allocation."""
-        return f"{self.stored.num_parameters:,} parameters, {self.stored.scheme or 'as stored'}"
+        count = self.stored.num_parameters
+        return f"{f'{count:,} parameters' if count else 'tensors'}, {self.stored.scheme or 'as stored'}"
 
     @cached_property
     def placement(self) -> tuple[tuple[str, int], ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kvgauge.dtypes import display_dtype
 from kvgauge.formulas import Definition, Number
@@ -26,6 +26,22 @@ class _Alike:
     shape: tuple[int, ...]
     form: WeightFormat
     count: int
+    slices: int = 1
+    align_bytes: int = 1
+
+    @property
+    def formula(self) -> str:
+        """The bytes of one tensor."""
+        text = tensor_formula(self.form, self.shape)
+        if self.slices > 1:
+            text = f"{self.slices} × ({text})"
+        return f"ceil(({text}) / {self.align_bytes}) × {self.align_bytes}" if self.align_bytes > 1 else text
+
+    @property
+    def size_bytes(self) -> int:
+        """What the formula comes to."""
+        size = self.slices * self.form.stored_bytes(self.shape)
+        return -(-size // self.align_bytes) * self.align_bytes
 
 
 def weight_steps(weights: WeightAnswer | None, words: Words) -> list[Step]:
@@ -52,15 +68,15 @@ def _part_step(part: str, dtype: str, families: Iterable[StoredFamily], source: 
     definitions: list[Definition] = []
     for number, tensors in enumerate(alike, 1):
         symbols[f"t_{number}"] = tensors.count
-        symbols[f"w_{number}"] = tensors.form.stored_bytes(tensors.shape)
+        symbols[f"w_{number}"] = tensors.size_bytes
         names = _listed(tensors.names, words)
         meanings[f"t_{number}"] = words.phrase("tensors", "weights", names=names)
         shape = " × ".join(f"{dim:,}" for dim in tensors.shape)
         meanings[f"w_{number}"] = words.phrase(
             "one", "weights", shape=shape, dtype=display_dtype(tensors.form.name)
         )
-        definitions.append(Definition(f"w_{number}", tensor_formula(tensors.form, tensors.shape)))
-    total = sum(tensors.count * tensors.form.stored_bytes(tensors.shape) for tensors in alike)
+        definitions.append(Definition(f"w_{number}", tensors.formula))
+    total = sum(tensors.count * tensors.size_bytes for tensors in alike)
     formula = " + ".join(f"t_{n} × w_{n}" for n in range(1, len(alike) + 1))
     return Step(
         f"weights.{part}.{dtype}",
@@ -76,16 +92,18 @@ def _part_step(part: str, dtype: str, families: Iterable[StoredFamily], source: 
 
 
 def _alike(families: Iterable[StoredFamily]) -> list[_Alike]:
-    merged: dict[tuple[tuple[int, ...], WeightFormat], tuple[list[str], int]] = {}
+    merged: dict[_Alike, tuple[list[str], int]] = {}
     for stored in families:
         family = stored.family
-        names, count = merged.setdefault((family.shape, stored.format), ([], 0))
-        copies = max(1, len(family.layers)) * max(1, family.num_experts)
+        slices = max(1, family.num_experts) if family.stacked else 1
+        is_whole = family.shape and stored.format.stored_bytes(family.shape) % stored.align_bytes == 0
+        align, each = (1, 1) if is_whole else (stored.align_bytes, slices)
+        key = _Alike((), family.shape, stored.format, 0, each, align)
+        names, count = merged.setdefault(key, ([], 0))
         names.append(_short(family.name))
-        merged[family.shape, stored.format] = (names, count + copies)
+        merged[key] = (names, count + family.num_tensors * (slices // each))
     return [
-        _Alike(tuple(dict.fromkeys(names)), shape, form, count)
-        for (shape, form), (names, count) in merged.items()
+        replace(key, names=tuple(dict.fromkeys(names)), count=count) for key, (names, count) in merged.items()
     ]
 
 

@@ -101,6 +101,7 @@ def weights_text(weights: WeightAnswer, view: View) -> str:
     texts, stored = view.texts, weights.stored
     count, active = stored.num_parameters, stored.num_active_parameters
     key = "weights_parameters" if active in (None, count) else "weights_active"
+    key = key if count else "weights_uncounted"
     parameters = texts(key, count=count_text(count), active=count_text(active or 0))
     scheme = display_dtype(stored.scheme)
     line = texts("weights_line", size=view.size(weights.total_bytes), parameters=parameters, scheme=scheme)

@@ -27,6 +27,7 @@ MESSAGES: Mapping[str, str] = {
     "weights_label": "Weights",
     "weights_line": "{size}: {parameters} in {scheme}",
     "weights_parameters": "{count} parameters",
+    "weights_uncounted": "parameters not known",
     "weights_active": "{count} parameters ({active} active)",
     "weights_mtp": "{line}, multi-token prediction included",
     "weights_without_mtp": "{line} ({size} of multi-token prediction left out)",
