@@ -293,6 +293,13 @@ def test_mixed_precision_gives_each_module_its_format():
     assert all(one.format.name == "bf16" for one in weights.mtp_families)
 
 
+def test_a_block_that_lists_nothing_says_so():
+    weights = stored("Qwen/Qwen3-8B", {"quant_method": "modelopt", "quant_algo": "FP8"})
+    assert formats(weights, "lm_head.weight") == {"bf16": 1}
+    assert [note.code for note in weights.notes] == ["kept_layers_assumed"]
+    assert not stored("Qwen/Qwen3-8B", NVFP4).notes
+
+
 def test_prediction_modules_keep_their_inputs_and_have_fp8_experts():
     weights = stored("deepseek-ai/DeepSeek-V3")
     words = {

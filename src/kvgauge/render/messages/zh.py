@@ -8,6 +8,7 @@ NOTES: Mapping[str, str] = {
     "kv_dtype_prescribed": "检查点要求使用 {dtype} 的 KV 缓存（{field}）",
     "kv_dtype_partial": "KV dtype 不影响：{streams}",
     "dtype_assumed": "配置没有写 dtype；凡随模型 dtype 的部分按 bf16 计算",
+    "kept_layers_assumed": "{field} 没有列出保持 16 位的层；仅按输出头与路由层如此计算",
     "inferred": "未知的模型类型 {model_type}；仅根据形状字段读取",
     "gguf_kv_dtype": "GGUF 的缓存默认用 f16，与权重的量化无关（与 llama.cpp 一致）；可用 --kv-dtype 指定",
     "gguf_window_unused": "文件写有 {window} token 的窗口，但 llama.cpp 对 {architecture} 不使用它",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from kvgauge.architecture import Note
 from kvgauge.readers.hf.schemes.block import Block
 from kvgauge.readers.hf.schemes.formats import (
     SCALAR,
@@ -59,8 +60,15 @@ def read_modelopt(block: Block) -> Scheme:
     if algorithm == "mixed_precision":
         return _mixed(inner, kept)
     chosen = _format(inner, algorithm, inner.group_size(default=_default_group(algorithm)))
-    reach = _REACH if any(inner.has(name) for name in lists) else Reach(mtp=True)
-    return Scheme(labelled("modelopt", chosen.name), (kept, Rule(chosen, takes=reach.takes)))
+    label = labelled("modelopt", chosen.name)
+    if any(inner.has(name) for name in lists):
+        return Scheme(label, (kept, Rule(chosen, takes=_REACH.takes)))
+    return Scheme(label, (Rule(chosen, takes=Reach(mtp=True).takes),), notes=(_unlisted(block),))
+
+
+def _unlisted(block: Block) -> Note:
+    text = "names no layers that stay at 16 bit; the head and routers alone are taken as such"
+    return Note("kept_layers_assumed", "warning", f"{block.path} {text}", (("field", block.path),))
 
 
 def _default_group(algorithm: str) -> int:
