@@ -65,14 +65,16 @@ class TypeRow:
         adds: tensors that the converter writes and the families do not have: ``correction`` (the routing's
             bias, a buffer), ``rotation`` (factors of the full layers).
         mtp: blocks of multi-token prediction are written unless told otherwise.
-        splits: name -> ggml names of a fused Q, K and V that the converter parts.
+        names: rows of its own, which go before the common ones.
+        dense_shared: without routed experts, the shared expert is the MLP.
     """
 
     architecture: str
     post_attention_norm: bool = False
     adds: tuple[str, ...] = ()
     mtp: bool = False
-    splits: Mapping[str, str] = field(default_factory=dict)
+    names: Mapping[str, str] = field(default_factory=dict)
+    dense_shared: bool = False
 
 
 @lru_cache(maxsize=1)
@@ -111,10 +113,14 @@ class _Row:
 def _rows(key: str) -> Mapping[str, _Row]:
     found = {}
     for text in cast("list[str]", _table()[key]):
-        name, targets, *how = (piece.strip() for piece in text.split("|"))
-        names = tuple(_expanded(target) for target in targets.split())
-        found[name] = _Row(names, how[0] if how else "same")
+        name, _, rest = text.partition("|")
+        found[name.strip()] = _parsed(rest)
     return found
+
+
+def _parsed(text: str) -> _Row:
+    targets, _, how = text.partition("|")
+    return _Row(tuple(_expanded(target) for target in targets.split()), how.strip() or "same")
 
 
 def _expanded(target: str) -> str:
@@ -131,19 +137,21 @@ class _Translator:
     def translated(self, families: Iterable[TensorFamily], *, mtp: bool = False) -> tuple[TensorFamily, ...]:
         """Return the families as the converter writes them."""
         own = [family for family in families if family.part not in _OTHER_FILE and not family.tied_to]
+        dense = self.row.dense_shared and not any(family.num_experts for family in own)
         found: list[TensorFamily] = []
         for family in own:
             row = self._row(family.name, mtp=mtp)
             for name, shape in zip(row.targets, self._shapes(row, family, own), strict=True):
                 stacked = row.how == "stack" or family.stacked
+                name = name.replace("_shexp.", ".") if dense else name  # noqa: PLW2901
                 changed = replace(family, name=name, shape=shape, stacked=stacked)
                 found.append(replace(changed, shard=WeightShard.REPLICATED, shard_units=0))
         return tuple(found)
 
     def _row(self, name: str, *, mtp: bool) -> _Row:
         suffix = _suffix(name)
-        if suffix is not None and suffix in self.row.splits:
-            return _Row(tuple(_expanded(target) for target in self.row.splits[suffix].split()), "qkv")
+        if suffix is not None and suffix in self.row.names:
+            return _parsed(self.row.names[suffix])
         if suffix is not None:
             row = (_rows("mtp_tensors").get(suffix) if mtp else None) or _rows("tensors").get(suffix)
             if row is not None:
@@ -166,16 +174,16 @@ class _Translator:
         if row.how == "kv_b":
             return self._per_head(shape)
         if row.how == "qkv":
-            width = next(
-                f.shape[1] for f in own if self._is_output(f) and set(f.layers) >= set(family.layers)
-            )
+            outputs = (f.shape[1] for f in own if self._is_output(f) and set(f.layers) >= set(family.layers))
+            width = next(outputs, shape[0] // 3)
             rest = (shape[0] - width) // 2
             return tuple((rows, *shape[1:]) for rows in (width, rest, rest))
         if row.how == "qkvz":
             values = self.view.count("linear_num_value_heads") * self.view.count("linear_value_head_dim")
             return ((shape[0] - values, *shape[1:]), (values, *shape[1:]))
         if row.how == "groups":
-            groups = self.view.count("n_groups")
+            name = "mamba_n_groups" if self.view.has("mamba_n_groups") else "n_groups"
+            groups = self.view.count(name)
             return ((groups, shape[0] // groups),)
         return _SHAPES[row.how](shape)[: len(row.targets)]
 
@@ -252,6 +260,8 @@ def _mix_model(view: ConfigView, model_type: str, row: TypeRow, weights: ModelWe
 
 def _heads(view: ConfigView, model_type: str, row: TypeRow, weights: ModelWeights) -> tuple[int, int]:
     """Return the heads that the converter writes for block 0: latent attention has one KV head."""
+    if all(family.part is not Part.ATTENTION for family in weights.families):
+        return 0, 0
     heads = query_heads(view, 0) or 0
     if any(family.name.endswith(_KV_B) for family in weights.families):
         return heads, 1

@@ -116,18 +116,20 @@ def stored_from_gguf(tensors: Iterable[Tensor], metadata: Mapping[str, object]) 
     used = _own_number(metadata, "expert_used_count")
     nextn = _own_number(metadata, "nextn_predict_layers", high=MAX_LAYERS)
     trunk = _own_number(metadata, "block_count", high=MAX_LAYERS) - nextn
-    groups: dict[tuple[str, tuple[int, ...], str, bool], list[tuple[int, int]]] = {}
+    groups: dict[tuple[str, tuple[int, ...], str, Part], list[tuple[int, int]]] = {}
     for tensor in table:
         name, layer, expert = _placed(tensor.name)
-        key = (name, tuple(reversed(tensor.shape)), tensor.dtype, bool(nextn) and layer >= trunk > 0)
+        extra = bool(nextn) and layer >= trunk > 0
+        part = Part.MTP if extra else parts.get((name, layer)) or _part_of_name(name)
+        key = (name, tuple(reversed(tensor.shape)), tensor.dtype, part)
         groups.setdefault(key, []).append((layer, expert))
     align = _alignment(metadata)
     families: list[StoredFamily] = []
     mtp: list[StoredFamily] = []
-    for (name, shape, dtype, extra), places in groups.items():
-        part = Part.MTP if extra else parts.get(name) or _part_of_name(name)
+    for (name, shape, dtype, part), places in groups.items():
         for family in _families(name, shape, part, places, used):
-            (mtp if extra else families).append(StoredFamily(family, ggml_format(dtype), align_bytes=align))
+            stored = StoredFamily(family, ggml_format(dtype), align_bytes=align)
+            (mtp if part is Part.MTP else families).append(stored)
     plain = ModelWeights(tuple(stored.family for stored in families))
     return StoredWeights(
         tuple(families),
@@ -183,13 +185,14 @@ def _families(
     ]
 
 
-def _parts(metadata: Mapping[str, object]) -> Mapping[str, Part]:
-    """Return name -> part as the architecture has them; nothing where its tensors are not known."""
+def _parts(metadata: Mapping[str, object]) -> Mapping[tuple[str, int], Part]:
+    """Return (name, block) -> part as the architecture has them; nothing where its tensors are not known."""
     try:
         weights = read_tensors(metadata)
     except KvgaugeError:
         return {}
-    return {} if weights is None else {family.name: family.part for family in weights.families}
+    families = () if weights is None else weights.families
+    return {(family.name, layer): family.part for family in families for layer in family.layers or (-1,)}
 
 
 @lru_cache(maxsize=1)
@@ -207,7 +210,8 @@ def _part_of_name(name: str) -> Part:
     for suffix in ("", ".bias", ".scale", ".input_scale"):
         own = stem.removesuffix(suffix) + ".weight" if suffix and stem.endswith(suffix) else stem
         if own in _known_parts():
-            return _known_parts()[own]
+            found = _known_parts()[own]
+            return Part.OTHER if found is Part.MTP else found  # only blocks at the end are of it
     return Part.NORM if "_norm" in name else Part.OTHER
 
 

@@ -36,6 +36,14 @@ TABLE: Mapping[str, str] = {
     "llama-quantize has no other type for such rows; use q8_0": "llama-quantize 对这样的行没有别的类型；请用 q8_0",
     "{0} is no quantisation mix of llama.cpp": "{0} 不是 llama.cpp 的量化混合方案",
     "{0} has {1} entries, none for block {2}": "{0} 有 {1} 项，没有第 {2} 块的项",
+    "how llama.cpp would convert the model type {0} is not known": "不清楚 llama.cpp 如何转换模型类型 {0}",
+    "llama.cpp's name of the tensor {0} is not known": "不清楚 llama.cpp 中张量 {0} 的名字",
+    "read a GGUF of it, or ask for a scheme of its own checkpoint: bf16, int8, int4": (
+        "请读取它的 GGUF，或改用检查点自己的方案：bf16、int8、int4"
+    ),
+    "read a GGUF of the model, or ask for a scheme of its own checkpoint: bf16, int8, int4": (
+        "请读取该模型的 GGUF，或改用检查点自己的方案：bf16、int8、int4"
+    ),
     "-ngl is {0}, expected 0 or more": "-ngl 为 {0}，应不小于 0",
     "the devices' shares must be positive numbers": "各设备的份额须为正数",
     "says which layers slide": "它说明哪些层是滑动窗口层",
