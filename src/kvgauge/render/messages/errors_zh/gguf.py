@@ -33,7 +33,9 @@ TABLE: Mapping[str, str] = {
     "says which blocks are recurrent": "它说明哪些块是循环块",
     "says which layers compress": "它说明哪些层做压缩",
     "says which layers own an indexer": "它说明哪些层有自己的索引器",
-    "llama-quantize has no other type for such rows; use q8_0": "llama-quantize 对这样的行没有别的类型；请用 q8_0",
+    "llama-quantize has no other type for such rows; use q8_0": (
+        "llama-quantize 对这样的行没有别的类型；请用 q8_0"
+    ),
     "{0} is no quantisation mix of llama.cpp": "{0} 不是 llama.cpp 的量化混合方案",
     "{0} has {1} entries, none for block {2}": "{0} 有 {1} 项，没有第 {2} 块的项",
     "how llama.cpp would convert the model type {0} is not known": "不清楚 llama.cpp 如何转换模型类型 {0}",
