@@ -62,6 +62,16 @@ def test_a_table_says_what_the_mix_says(record):
     assert read.source == "gguf"
 
 
+@pytest.mark.parametrize("name", ["qwen3-30b-a3b", "gemma-4-e2b", "glm-5", "rwkv6-7b", "gpt-oss-120b"])
+def test_a_table_is_priced_in_another_mix(name):
+    record, keys = RECORDS[name], keys_of(name)
+    table = table_of(mix_of_metadata(keys, "q4_k_m", tied=record["tied"]))
+    for mix in ("q8_0", "q2_k", "iq4_xs"):
+        stored = gguf_weights(keys, table, mix=mix)
+        assert stored.num_bytes == record["mixes"][mix][0]
+        assert stored.num_parameters == record["num_parameters"]
+
+
 def test_a_file_and_a_split_set_read_alike():
     values = {**keys_of("qwen3-0.6b"), "general.file_type": 1}
     values = {key: value for key, value in values.items() if not isinstance(value, list)}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import lru_cache
 
 from kvgauge.engines.llamacpp_weights import GgufLayout
@@ -45,7 +46,8 @@ def gguf_weights(
     """
     table = tuple(tensors)
     if mix is not None:
-        return mix_of_metadata(metadata, mix, tied=_is_tied(table))
+        weights = gguf_families(metadata, table)
+        return None if weights is None else price_mix(weights, mix, mix_model(metadata))
     if table:
         return stored_from_gguf(table, metadata)
     number = metadata.get("general.file_type")
@@ -53,8 +55,27 @@ def gguf_weights(
     return None if name is None else mix_of_metadata(metadata, name)
 
 
-def _is_tied(table: tuple[Tensor, ...]) -> bool | None:
-    return all(tensor.name != "output.weight" for tensor in table) if table else None
+def gguf_families(metadata: Mapping[str, object], tensors: Iterable[Tensor] = ()) -> ModelWeights | None:
+    """Return the tensor families of a GGUF: those of its table, else what its metadata implies.
+
+    Raises:
+        MissingFieldError, InvalidFieldError: there is no table, and the metadata can't be understood.
+    """
+    table = tuple(tensors)
+    if not table:
+        return read_tensors(metadata)
+    stored = stored_from_gguf(table, metadata)
+    families, mtp = (tuple(s.family for s in own) for own in (stored.families, stored.mtp_families))
+    return ModelWeights(_merged(families), _merged(mtp))
+
+
+def _merged(families: Iterable[TensorFamily]) -> tuple[TensorFamily, ...]:
+    """Return families of one name and shape as one, whatever types they had."""
+    layers: dict[TensorFamily, tuple[int, ...]] = {}
+    for family in families:
+        bare = replace(family, layers=())
+        layers[bare] = tuple(sorted({*layers.get(bare, ()), *family.layers}))
+    return tuple(replace(bare, layers=own) for bare, own in layers.items())
 
 
 def mix_of_metadata(
@@ -234,6 +255,7 @@ def _scheme(metadata: Mapping[str, object], families: list[StoredFamily]) -> str
 
 __all__ = [
     "GgufLayout",
+    "gguf_families",
     "gguf_layout",
     "gguf_weights",
     "mix_model",
