@@ -31,7 +31,7 @@ KEYWORDS: Mapping[str, tuple[type, ...]] = {
     "kv_dtype": _TEXT, "k_dtype": _TEXT, "v_dtype": _TEXT, "state_dtype": _TEXT, "index_dtype": _TEXT,
     "tp": _COUNT, "pp": _COUNT, "dp": _COUNT, "ep": _COUNT, "dcp": _COUNT,
     "engine": _TEXT, "engine_args": _TEXT, "overrides": _OBJECT, "revision": _TEXT,
-    "refresh": _FLAG, "offline": _FLAG,
+    "weights": _TEXT, "no_weights": _FLAG, "refresh": _FLAG, "offline": _FLAG,
 }  # fmt: skip
 
 _KINDS = {str: "text", int: "a whole number", bool: "true or false", dict: "an object"}

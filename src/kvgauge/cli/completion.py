@@ -125,6 +125,10 @@ def _values(option: OptionRow) -> Iterable[str]:
         return dtype_words()
     if option.name == "engine":
         return _engines()
+    if option.name == "weights":
+        from kvgauge.weight_schemes import scheme_words  # noqa: PLC0415
+
+        return scheme_words()
     if option.metavar == "FILE":
         return (FILES,)
     return ("max",) if option.name == "context" else ()
