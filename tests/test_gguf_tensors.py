@@ -25,7 +25,7 @@ _, *PUBLISHED = golden_lines("ggml_mixes_llama.cpp_v0.5.0.jsonl")
 
 #: Architectures whose tensors are not known: no language models, drafts, and designs of few models.
 UNKNOWN = {
-    "clip", "dflash", "eagle3", "gemma4-assistant", "gptj", "hrm_text", "jina-bert-v2", "nomic-bert-moe",
+    "clip", "dflash", "eagle3", "gemma4-assistant", "gptj", "hrm_text", "jina-bert-v2",
     "pockettts", "qwen3tts", "wavtokenizer-dec",
 }  # fmt: skip
 
