@@ -78,6 +78,7 @@ class _Tensor:
     """One tensor at its turn.
 
     Args:
+        place: of its family among all.
         index: its block, or in a dense model the number of tensors of its category before it.
         count: what ``index`` runs to.
         turn: tensors of its category before it, whatever the model.
@@ -85,6 +86,7 @@ class _Tensor:
 
     model: MixModel
     family: TensorFamily
+    place: int
     category: str
     block: int
     index: int = 0
@@ -129,7 +131,7 @@ _CONDITIONS: Mapping[str, Callable[[_Tensor], bool]] = {
 }
 
 
-_Types = dict[TensorFamily, dict[str, list[int]]]
+_Types = dict[int, dict[str, list[int]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +227,7 @@ def price_mix(weights: ModelWeights, mix: str, model: MixModel) -> StoredWeights
     whole = _types((*weights.families, *weights.mtp_families), name, model) if weights.mtp_families else {}
     return StoredWeights(
         _stored(weights.families, trunk),
-        _stored(weights.mtp_families, whole),
+        _stored(weights.mtp_families, whole, len(weights.families)),
         source="config",
         num_parameters=weights.num_parameters,
         num_active_parameters=weights.num_active_parameters,
@@ -235,21 +237,21 @@ def price_mix(weights: ModelWeights, mix: str, model: MixModel) -> StoredWeights
 
 
 def _types(families: tuple[TensorFamily, ...], mix: str, model: MixModel) -> _Types:
-    """Return the types of all tensors: family -> type -> blocks."""
+    """Return the types of all tensors: place of the family -> type -> blocks."""
     own = str(cast("dict[str, list[object]]", _table()["mixes"])[mix][1])
     tied = all(family.name != "output.weight" for family in families)
     chosen: _Types = {}
     turns: dict[str, int] = {}
     for tensor in _in_turn(families, model):
         type_name = _type(tensor, mix, own, turns, tied=tied)
-        chosen.setdefault(tensor.family, {}).setdefault(type_name, []).append(tensor.block)
+        chosen.setdefault(tensor.place, {}).setdefault(type_name, []).append(tensor.block)
     return chosen
 
 
-def _stored(families: tuple[TensorFamily, ...], chosen: _Types) -> tuple[StoredFamily, ...]:
+def _stored(families: tuple[TensorFamily, ...], chosen: _Types, start: int = 0) -> tuple[StoredFamily, ...]:
     stored = []
-    for family in families:
-        for type_name, blocks in chosen[family].items():
+    for place, family in enumerate(families, start):
+        for type_name, blocks in chosen[place].items():
             layers = tuple(blocks) if family.layers else ()
             own = replace(family, layers=layers)
             stored.append(StoredFamily(own, ggml_format(type_name), align_bytes=ALIGN_BYTES))
@@ -258,23 +260,19 @@ def _stored(families: tuple[TensorFamily, ...], chosen: _Types) -> tuple[StoredF
 
 def _in_turn(families: tuple[TensorFamily, ...], model: MixModel) -> Iterator[_Tensor]:
     """Yield tensors in the order that llama-quantize takes them: by block, then by name."""
-    one_by_one = [
-        (
-            block if _BLOCK_OF_NAME.match(family.name) else -1,
-            family.name.replace("{layer}", str(block)),
-            family,
-            block,
-        )
-        for family in families
-        for block in (family.layers or (-1,))
-    ]
-    one_by_one.sort(key=lambda row: row[:2])
-    attn_v = sum(_category(family.name) == "attn_v" for _, _, family, _ in one_by_one)
-    for _, _, family, block in one_by_one:
-        category = _category(family.name)
-        yield _Tensor(
-            model, family, category, block, count=attn_v if category == "attn_v" else model.num_layers
-        )
+    turns: list[tuple[int, str, int, int]] = []
+    for place, family in enumerate(families):
+        if _BLOCK_OF_NAME.match(family.name):
+            turns += [(block, family.name, place, block) for block in family.layers]
+        else:  # a name that llama-quantize reads no block from
+            names = [(family.name.replace("{layer}", str(block)), block) for block in family.layers or (-1,)]
+            turns += [(-1, name, place, block) for name, block in names]
+    turns.sort()
+    categories = [_category(family.name) for family in families]
+    attn_v = sum(categories[place] == "attn_v" for _, _, place, _ in turns)
+    for _, _, place, block in turns:
+        count = attn_v if categories[place] == "attn_v" else model.num_layers
+        yield _Tensor(model, families[place], place, categories[place], block, count=count)
 
 
 @lru_cache(maxsize=1024)
