@@ -263,7 +263,7 @@ def _in_turn(families: tuple[TensorFamily, ...], model: MixModel) -> Iterator[_T
     turns: list[tuple[int, str, int, int]] = []
     for place, family in enumerate(families):
         if _BLOCK_OF_NAME.match(family.name):
-            turns += [(block, family.name, place, block) for block in family.layers]
+            turns += [(block, family.name, place, block) for block in family.layers or (-1,)]
         else:  # a name that llama-quantize reads no block from
             names = [(family.name.replace("{layer}", str(block)), block) for block in family.layers or (-1,)]
             turns += [(-1, name, place, block) for name, block in names]
