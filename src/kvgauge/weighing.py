@@ -117,10 +117,9 @@ def _layout(raw: RawModel) -> GgufLayout | None:
 
 
 def _gguf_families(raw: RawModel) -> ModelWeights | None:
-    from kvgauge.readers.gguf.tensors import read_tensors  # noqa: PLC0415 - one dialect is loaded
+    from kvgauge.gguf_weights import gguf_families  # noqa: PLC0415 - one dialect is loaded
 
-    names = {tensor.name for tensor in raw.tensors}
-    return read_tensors(raw.config, tied="output.weight" not in names if names else None)
+    return gguf_families(raw.config, raw.tensors)
 
 
 def weigh(raw: RawModel, architecture: ModelArchitecture, progress: Progress | None = None) -> Weighed:
