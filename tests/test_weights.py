@@ -15,7 +15,7 @@ from kvgauge.errors import KvgaugeError, MissingFieldError
 from kvgauge.readers.hf.weights import read_weights
 from kvgauge.readers.hf.weights.tables import block, known_weight_types, weight_row
 from kvgauge.render.messages.errors_zh import chinese
-from kvgauge.sources.catalogue import find_model
+from kvgauge.sources.catalogue import all_models, find_model
 from kvgauge.weights import ModelWeights, Part, TensorFamily, WeightShard
 from strategies import models
 from support import ROOT, SHARED, config_of, golden_lines
@@ -38,6 +38,53 @@ def test_equals_the_built_model(record):
     assert weights.num_parameters == record["num_parameters"]
     assert weights.num_active_parameters == record["num_active_parameters"]
     assert {part.value: count for part, count in weights.by_part.items()} == record["by_part"]
+
+
+@pytest.mark.parametrize(
+    "record",
+    golden_lines("parameters_small_transformers_5.24.0.jsonl"),
+    ids=lambda r: r["config"]["model_type"],
+)
+def test_a_small_model_of_each_type_equals_its_class(record):
+    weights = read_weights(record["config"])
+    assert weights is not None
+    assert weights.num_parameters == record["num_parameters"]
+    check_sums(weights)
+
+
+def test_nearly_every_row_of_the_catalogue_has_weights():
+    lacking, unknown = set(), 0
+    for raw, _ in all_models():
+        try:
+            unknown += read_weights(raw.config) is None
+        except MissingFieldError:
+            lacking.add(raw.id)
+    assert unknown <= 22
+    assert len(lacking) <= 6
+
+
+def test_entries_of_a_list_may_be_kinds_of_experts():
+    config = config_of("baidu/ERNIE-4.5-VL-28B-A3B-PT")
+    text = config["text_config"] | {"moe_intermediate_size": [1536]}
+    with pytest.raises(MissingFieldError, match=r"moe_intermediate_size\[1\]"):
+        read_weights(config | {"text_config": text})
+
+
+def small_config(model_type: str) -> dict[str, Any]:
+    lines = golden_lines("parameters_small_transformers_5.24.0.jsonl")
+    return next(r["config"] for r in lines if r["config"]["model_type"] == model_type)
+
+
+def test_parts_of_an_unknown_kind_are_not_guessed():
+    config = small_config("llava")
+    vision = config.get("vision_config", {}) | {"model_type": "eva"}
+    assert read_weights(config | {"vision_config": vision}) is None
+
+
+def test_layers_may_state_sizes_of_their_own():
+    config = small_config("gemma4_text")
+    widths = {f.shape for f in read_weights(config).families if f.name.endswith("self_attn.q_norm.weight")}
+    assert widths == {(256,), (512,)}
 
 
 def excepted() -> dict[str, str]:

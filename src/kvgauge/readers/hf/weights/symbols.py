@@ -67,6 +67,8 @@ class Symbols:
     def _field(self, name: str) -> Value:
         if name.startswith("num__"):
             return self._length(name.removeprefix("num__"))
+        if name.startswith(("item0__", "item1__")):
+            return self._item(name)
         view: ConfigView | None = self.view
         *path, leaf = name.split("__")
         if path[:1] == ["top"]:  # a composite says how its parts are joined outside of them
@@ -90,6 +92,15 @@ class Symbols:
         if not isinstance(entries, list | tuple) or len(entries) > MAX_LAYERS:
             raise view.missing(name.removeprefix("top__"), "gives the number of tensors")
         return len(entries)
+
+    def _item(self, name: str) -> Value:
+        """Return an entry of a list whose entries are kinds of experts, not layers: ``item1__field``."""
+        which, _, field = name.partition("__")
+        entries = self.view.items(field)
+        index = int(which.removeprefix("item"))
+        if entries is None or index >= len(entries):
+            raise self.view.missing(f"{field}[{index}]", "gives the shape of a tensor")
+        return self._scalar(entries[index], f"{self.view.path}{field}[{index}]")
 
     def _scalar(self, value: object, where: str) -> Value:
         if isinstance(value, list | tuple):
