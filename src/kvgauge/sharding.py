@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from math import gcd
 from types import MappingProxyType
+from typing import NamedTuple
 
 from kvgauge.errors import FeatureUnsupportedError
 from kvgauge.weight_formats import WeightFormat, plain
@@ -37,6 +38,8 @@ class ShardPolicy:
         whole_tiles: a cut through a two-dimensional tile of a quantised tensor is refused; not where heads
             are cut, whose projections are joined.
         held_as: end of a tensor's name -> dtype that it is loaded in, whatever the file has.
+        whole: ends of names of tensors that no rank cuts.
+        loaded_as: format name -> dtype that unquantised weights of it are cast to.
         wide_router: router matrices are loaded in fp32.
         whole_expert_groups: inputs of a cut expert that fill no quantisation group have no scale.
         expert_padding: format name -> what its expert kernels need.
@@ -52,6 +55,8 @@ class ShardPolicy:
     pads_vocabulary: bool = True
     whole_tiles: bool = False
     held_as: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    whole: tuple[str, ...] = ()
+    loaded_as: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     wide_router: bool = False
     expert_padding: Mapping[str, ExpertPadding] = field(default_factory=lambda: MappingProxyType({}))
     refines_expert_tiles: bool = False
@@ -87,6 +92,28 @@ class Cut:
     kernel: str = ""
 
 
+class RankTensor(NamedTuple):
+    """What the first tensor rank of a stage holds of a family: for each of ``layers`` so many ``copies``.
+
+    Args:
+        layers: indices; empty where the tensor is no layer's.
+        copies: tensors a layer: 1, or the experts that the rank holds.
+        shape: of one tensor on the rank.
+        form: the format that it has there.
+    """
+
+    family: TensorFamily
+    layers: tuple[int, ...]
+    copies: int
+    shape: tuple[int, ...]
+    form: WeightFormat
+
+    @property
+    def num_bytes(self) -> int:
+        """Bytes of one tensor."""
+        return self.form.stored_bytes(self.shape)
+
+
 def rank_tensor(
     family: TensorFamily, form: WeightFormat, cut: Cut, policy: ShardPolicy
 ) -> tuple[tuple[int, ...], WeightFormat]:
@@ -106,6 +133,8 @@ def rank_tensor(
         if policy.whole_expert_groups:
             form = replace(form, tiles=tuple(replace(t, whole_only=t.rows == 1) for t in form.tiles))
         return _expert_shape(family, cut, policy.expert_padding.get(cut.kernel, _NO_PADDING)), form
+    if policy.whole and family.name.endswith(policy.whole):
+        return family.shape, form
     try:
         shape = _SHARES[family.shard](family, cut.tensor, policy)
     except FeatureUnsupportedError:
@@ -121,6 +150,7 @@ def _loaded(family: TensorFamily, form: WeightFormat, policy: ShardPolicy) -> We
     if policy.wide_router and family.part is Part.ROUTER and len(family.shape) > 1:
         return plain("f32")
     dtype = next((dtype for end, dtype in policy.held_as.items() if family.name.endswith(end)), None)
+    dtype = dtype or policy.loaded_as.get(form.name)
     return plain(dtype) if dtype else form
 
 

@@ -11,13 +11,13 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from kvgauge.errors import FeatureUnsupportedError
-from kvgauge.sharding import THEORY, TOWERS, Cut, ShardPolicy, rank_tensor
+from kvgauge.sharding import THEORY, TOWERS, Cut, RankTensor, ShardPolicy, rank_tensor
 from kvgauge.stored_weights import StoredFamily, StoredWeights
 from kvgauge.weight_formats import WeightFormat
 from kvgauge.weights import Part, TensorFamily, WeightShard
 from kvgauge.workload import Parallelism, pipeline_stages
 
-__all__ = ["THEORY", "ShardPolicy", "rank_bytes", "rank_elements"]
+__all__ = ["THEORY", "RankTensor", "ShardPolicy", "rank_bytes", "rank_elements", "rank_tensors"]
 
 #: Parts of the first stage where they are no layer's.
 _FIRST = frozenset({Part.EMBEDDING, Part.PER_LAYER_EMBEDDING})
@@ -82,6 +82,41 @@ def rank_elements(
 ) -> tuple[int, ...]:
     """Return the values of each rank, in the order of ``rank_bytes``, scales not counted."""
     return _per_rank(stored, layout, num_layers, policy, mtp=mtp, bits=_VALUES)
+
+
+def rank_tensors(
+    stored: StoredWeights,
+    layout: Parallelism,
+    *,
+    num_layers: int,
+    policy: ShardPolicy = THEORY,
+    stage: int = 0,
+    mtp: bool = False,
+) -> tuple[RankTensor, ...]:
+    """Return the tensors that the first rank of a pipeline stage holds; their bytes are its ``rank_bytes``.
+
+    Raises:
+        FeatureUnsupportedError: the model can't be divided this way.
+
+    >>> from kvgauge.weight_formats import plain
+    >>> up = TensorFamily("layers.{layer}.up", (8, 4), Part.MLP, WeightShard.COLUMN, layers=(0, 1))
+    >>> stored = StoredWeights((StoredFamily(up, plain("bf16")),))
+    >>> [(t.layers, t.num_bytes) for t in rank_tensors(stored, Parallelism(2), num_layers=2)]
+    [((0, 1), 32)]
+    """
+    _check_layout(layout, num_layers)
+    experts = _experts(stored)
+    held = []
+    for item, place in _placed(stored, layout, num_layers, policy, mtp=mtp):
+        family = item.family
+        on_all = sum(place) > max(1, len(family.layers))
+        start = 0 if on_all else sum(place[:stage])
+        layers = family.layers[start : start + place[stage]]
+        if place[stage]:
+            shape, form = rank_tensor(family, item.format, _cut(family, layout, experts), policy)
+            copies = _experts_by_group(family.num_experts, layout)[0]
+            held.append(RankTensor(family, layers, copies, shape, form))
+    return tuple(held)
 
 
 #: One byte a value: bytes are then values.

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 from math import prod
+from typing import NamedTuple
 
 from kvgauge.architecture import Note
 
@@ -99,6 +100,30 @@ class TensorFamily:
         if not self.num_experts:
             return self.num_parameters
         return self.num_parameters // self.num_experts * self.num_active_experts
+
+
+class Rotary(NamedTuple):
+    """One rotary embedding of a model; layers that agree in all of it share one.
+
+    Args:
+        width: values of a head that are rotated.
+        positions: that it is made for, extension included.
+        kind: ``default``, ``yarn``, ``longrope`` ... as the config calls it.
+        short_positions: before extension, where a second set of factors is kept for them (longrope).
+        sections: positions have several axes (time, height, width).
+        latent: of latent attention.
+        base: frequency that it starts from; 0 where the config leaves it to the class.
+        indexer: of an indexer, which pairs the values of a head in another way.
+    """
+
+    width: int
+    positions: int
+    kind: str = "default"
+    short_positions: int = 0
+    sections: bool = False
+    latent: bool = False
+    base: float = 0.0
+    indexer: bool = False
 
 
 @dataclass(frozen=True)

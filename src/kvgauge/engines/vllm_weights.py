@@ -47,6 +47,9 @@ _HELD_AS = {
     "indexer.wk.weight": "bf16",
 }
 
+#: Tensors that a class holds whole on every rank: a plain ``nn.Embedding`` (whisper.py).
+_WHOLE = MappingProxyType({"whisper": ("decoder.embed_tokens.weight",)})
+
 #: Activations that the TensorRT-LLM kernels of unquantised experts know (trtllm_bf16_moe.py).
 _TRTLLM_ACTIVATIONS = frozenset({"silu", "swish", "relu2"})
 _TRTLLM_EXPERTS = 2048
@@ -59,6 +62,7 @@ def shard_policy(
     compute_capability: tuple[int, int] = (9, 0),
     expert_activation: str = "silu",
     num_experts: int = 0,
+    model_dtype: str = "",
 ) -> ShardPolicy:
     """Return the policy of vLLM 0.33 for a model on a device.
 
@@ -67,12 +71,16 @@ def shard_policy(
         compute_capability: of the device; experts are padded for the kernels that it has.
         expert_activation: ``hidden_act`` of the experts.
         num_experts: routed experts.
+        model_dtype: canonical dtype of the model; ``--dtype auto`` loads a 32-bit model in 16 bits
+            (config/model.py).
     """
     return ShardPolicy(
         vocabulary_multiple=VOCABULARY_MULTIPLE,
         pads_vocabulary=False,
         whole_tiles=True,
         held_as=MappingProxyType(_HELD_AS),
+        whole=_WHOLE.get(model_type, ()),
+        loaded_as=MappingProxyType({"f32": "bf16"} if model_dtype == "f32" else {}),
         wide_router=model_type in _WIDE_ROUTER
         or (model_type in _WIDE_ROUTER_WITHOUT_KERNEL and compute_capability[0] not in (_HOPPER, _BLACKWELL)),
         refines_expert_tiles=True,
