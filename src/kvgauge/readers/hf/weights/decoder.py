@@ -50,6 +50,7 @@ class DecoderLayers:
         if row.reader == "recurrent":
             count = view.count("num_hidden_layers", high=MAX_LAYERS)
             return cls(view, row, LayerPattern(("state",) * count), sparse, patterned, defaults)
+        _check_pattern(view, row)
         return cls(view, row, read_pattern(view, row), sparse, patterned, defaults)
 
     @property
@@ -127,6 +128,14 @@ class DecoderLayers:
             "k_width": lambda: key_value()[1],
             "v_width": lambda: key_value()[2],
         }
+
+
+def _check_pattern(view: ConfigView, row: ModelTypeRow) -> None:
+    """Refuse a file that lost the list of a design whose layers are not alike."""
+    for need in row.needs:
+        names = [name.rstrip("?!") for name in need.split("|")]
+        if "layer_types" in names and not any(view.mentions(name) for name in names):
+            raise view.missing("layer_types", "says which layers keep a state")
 
 
 def _lists(view: ConfigView, count: int) -> list[Sequence[object]]:
