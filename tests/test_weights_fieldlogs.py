@@ -191,6 +191,10 @@ def test_tables_of_cosines_and_sines(rotary, model_type, size):
     assert rotary_bytes(rotary, model_type=model_type) == size
 
 
+def test_positions_with_axes_need_no_word_of_it():
+    assert read_rotary(config_of("Qwen/Qwen2.5-VL-72B-Instruct"))[0].sections
+
+
 HOSTILE = st.sampled_from(
     [None, True, -1, 0, 1.5, "x", [], {}, [1], {"a": 1}, 10**400, float("nan"), float("inf"), {"factor": 1e300},
      {"rope_type": 5}, {"full_attention": {"factor": "z"}}, {"rope_type": "linear", "factor": 8}]

@@ -26,6 +26,8 @@ _WITHOUT = frozenset(
 #: Types that rotate where ``position_embedding_type`` says so, and half of a head.
 _IF_ASKED = frozenset({"granitemoehybrid"})
 _HALF = frozenset({"chatglm"})
+#: Types whose positions have axes whether the file says so or not (copies lose ``mrope_section``).
+_AXES = frozenset({"qwen2_vl", "qwen2_vl_text", "qwen2_5_vl", "qwen2_5_vl_text"})
 _FRACTIONS = ("partial_rotary_factor", "rotary_pct", "rotary_percent")
 _MAX_FACTOR = 1 << 20
 _MAX_BASE = 1e15
@@ -62,7 +64,9 @@ def read_rotary(config: Mapping[str, object]) -> tuple[Rotary, ...]:
     tables = []
     for layers, section in _by_layers(view, parameters):
         head = width if layers == "sliding" else _wide_head(view) or width
-        tables.append(_one(view, section, head, positions, half=model_type in _HALF)._replace(latent=latent))
+        table = _one(view, section, head, positions, half=model_type in _HALF)
+        has_axes = table.sections or model_type in _AXES
+        tables.append(table._replace(latent=latent, sections=has_axes))
     if len(tables) == 1:
         tables += _more(view, model_type, tables[0], positions)
     return tuple(dict.fromkeys(tables))
