@@ -217,3 +217,12 @@ def test_a_folder_is_weighed_by_its_tensors(tmp_path):
     assert weights["source"] == "safetensors"
     assert weights["total_bytes"] == 4 * sum(sizes.values())  # what the file holds, not what the config says
     assert {row["dtype"] for row in weights["by_part"]} == {"f32"}
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_every_part_names_the_config_fields_behind_it(model):
+    """A field that is named is in the config (or its class), and changing it changes the part."""
+    steps = [s for s in kvgauge.explain(model, context=64).steps if s.id.startswith("weights.")]
+    assert all(step.config_path for step in steps)
+    embedding = next(step for step in steps if step.id.startswith("weights.embedding"))
+    assert {path.rpartition(".")[2] for path in embedding.fields} >= {"vocab_size"}

@@ -26,6 +26,7 @@ from kvgauge.sizing import size
 from kvgauge.steps import Facts, Step, sum_symbols
 from kvgauge.texts import Words
 from kvgauge.units import Units
+from kvgauge.weight_fields import fields_behind
 from kvgauge.weight_steps import weight_steps
 
 
@@ -100,7 +101,16 @@ def explain(
         ]
     told = [with_meanings(step, facts) for step in steps]
     *before, why = told
-    return Explanation(result, lang, (*before, *weight_steps(result.weights, words), why), units)
+    return Explanation(result, lang, (*before, *_weights(result, words), why), units)
+
+
+def _weights(result: SizeResult, words: Words) -> list[Step]:
+    """Return the steps of the weights, with the config fields behind each part where a config says."""
+    weights = result.weights
+    if weights is None:
+        return []
+    fields = fields_behind(result.model.raw) if weights.stored.source in ("config", "index") else {}
+    return weight_steps(weights, words, fields)
 
 
 def _sum_step(

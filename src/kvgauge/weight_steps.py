@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from kvgauge.dtypes import display_dtype
@@ -44,8 +44,14 @@ class _Alike:
         return -(-size // self.align_bytes) * self.align_bytes
 
 
-def weight_steps(weights: WeightAnswer | None, words: Words) -> list[Step]:
-    """Return the steps of the weights; none where there are none."""
+def weight_steps(
+    weights: WeightAnswer | None, words: Words, fields: Mapping[str, Mapping[str, object]] | None = None
+) -> list[Step]:
+    """Return the steps of the weights; none where there are none.
+
+    Args:
+        fields: tensor name -> dotted path -> value of the config fields behind its shape.
+    """
     if weights is None:
         return []
     stored = weights.stored
@@ -57,11 +63,20 @@ def weight_steps(weights: WeightAnswer | None, words: Words) -> list[Step]:
         if family.num_bytes:
             groups[family.family.part.value, family.format.name].append(family)
     source = words.phrase(f"from_{stored.source}", "weights")
-    steps = [_part_step(part, dtype, rows, source, words) for (part, dtype), rows in groups.items()]
+    steps = [
+        _part_step(part, dtype, rows, source, words, fields or {}) for (part, dtype), rows in groups.items()
+    ]
     return [*steps, _total_step(steps, weights, words)]
 
 
-def _part_step(part: str, dtype: str, families: Iterable[StoredFamily], source: str, words: Words) -> Step:
+def _part_step(
+    part: str,
+    dtype: str,
+    families: Sequence[StoredFamily],
+    source: str,
+    words: Words,
+    fields: Mapping[str, Mapping[str, object]],
+) -> Step:
     alike = _alike(families)
     symbols: dict[str, Number] = {}
     meanings: dict[str, str] = {}
@@ -78,6 +93,7 @@ def _part_step(part: str, dtype: str, families: Iterable[StoredFamily], source: 
         definitions.append(Definition(f"w_{number}", tensors.formula))
     total = sum(tensors.count * tensors.size_bytes for tensors in alike)
     formula = " + ".join(f"t_{n} × w_{n}" for n in range(1, len(alike) + 1))
+    read = {p: v for stored in families for p, v in fields.get(stored.family.name, {}).items()}
     return Step(
         f"weights.{part}.{dtype}",
         words.phrase("title", "weights", part=words.title("parts", part), dtype=display_dtype(dtype)),
@@ -86,7 +102,9 @@ def _part_step(part: str, dtype: str, families: Iterable[StoredFamily], source: 
         symbols,
         total,
         source,
+        config_path=", ".join(read) or None,
         symbol_meanings=meanings,
+        fields=read,
         definitions=tuple(definitions),
     )
 

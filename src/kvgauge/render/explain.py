@@ -42,7 +42,7 @@ def _step(number: int, step: Step, view: View, *, with_source: bool) -> list[Ren
     body: list[RenderableType] = [plain(clean(step.text))] if step.text else []
     if len(step.symbols) > 1:
         body = [plain(step.formula), plain(f"= {step.with_numbers}"), *body]
-    body += [*_symbols(step, view), *_definitions(step)]
+    body += [*_symbols(step, view), *_definitions(step), *_fields(step, view)]
     if with_source:
         body.append(plain(view.texts("explain_source", source=clean(step.source)), "dim"))
     return [title, *(_indented(part) for part in body), ""]
@@ -86,6 +86,15 @@ def symbol_meaning(name: str, step: Step, view: View) -> str:
     return texts("explain_join").join(
         word for word in (clean(step.symbol_meanings.get(name, "")), origin) if word
     )
+
+
+def _fields(step: Step, view: View) -> list[RenderableType]:
+    """The config fields behind a step whose symbols are none of them, in one line."""
+    if step.symbol_paths or not step.fields:
+        return []
+    numbers = {p: v for p, v in step.fields.items() if isinstance(v, int) and not isinstance(v, bool)}
+    text = ", ".join(f"{clean(path)} = {value:,}" for path, value in numbers.items())
+    return [plain(view.texts("explain_fields", fields=text), "dim")] if numbers else []
 
 
 def _definitions(step: Step) -> list[RenderableType]:

@@ -203,6 +203,7 @@ MESSAGES: Mapping[str, str] = {
     # explain
     "explain_config": "from {path}",
     "explain_join": ", ",
+    "explain_fields": "config: {fields}",
     "explain_source": "source: {source}",
     # models, engines, doctor
     "column_id": "Name",

@@ -247,6 +247,7 @@ MESSAGES: Mapping[str, str] = {
     # explain
     "explain_config": "取自 {path}",
     "explain_join": "，",
+    "explain_fields": "配置：{fields}",
     "explain_source": "来源：{source}",
     # models, engines, doctor
     "column_id": "名称",

@@ -12,7 +12,7 @@ from kvgauge.readers.hf.patterns import read_pattern
 from kvgauge.readers.hf.rows import ModelTypeRow, model_type_row
 from kvgauge.readers.hf.weights.decoder import DecoderLayers
 from kvgauge.readers.hf.weights.defaults import weight_defaults
-from kvgauge.readers.hf.weights.stacks import Stack, stack_families, tower_layers
+from kvgauge.readers.hf.weights.stacks import Stack, Trace, stack_families, tower_layers
 from kvgauge.readers.hf.weights.symbols import Symbols
 from kvgauge.readers.hf.weights.tables import StackRow, WeightRow, weight_row
 from kvgauge.readers.values import MAX_LAYERS, as_count, is_int
@@ -25,6 +25,21 @@ def read_weights(config: Mapping[str, object]) -> ModelWeights | None:
     Raises:
         UnknownArchitectureError, MissingFieldError, InvalidFieldError: the config can't be understood.
     """
+    return _read(config, None)
+
+
+def weight_fields(config: Mapping[str, object]) -> Trace:
+    """Return the config fields behind each tensor's shape: its name -> dotted path -> value.
+
+    Raises:
+        UnknownArchitectureError, MissingFieldError, InvalidFieldError: as ``read_weights``.
+    """
+    trace: Trace = {}
+    _read(config, trace)
+    return trace
+
+
+def _read(config: Mapping[str, object], trace: Trace | None) -> ModelWeights | None:
     view, model_type = language_view(config, ReadLog())
     top_type = config.get("model_type") if view.path else model_type
     row = weight_row(top_type) if isinstance(top_type, str) else None
@@ -37,8 +52,12 @@ def read_weights(config: Mapping[str, object]) -> ModelWeights | None:
     families: list[TensorFamily] = []
     mtp: list[TensorFamily] = []
     if text_row is not None and row.text:
-        decoder, mtp = _text_families(view, model_type, text_row, _tied(config, row, text_row, view))
+        tied = _tied(config, row, text_row, view)
+        own: Trace | None = None if trace is None else {}
+        decoder, mtp = _text_families(view, model_type, text_row, tied, own)
         families += _prefixed(decoder, row.prefix)
+        if trace is not None and own is not None:
+            trace.update({row.prefix + name: fields for name, fields in own.items()})
         mtp = _prefixed(mtp, row.prefix)
         if not _accounts_for(view, model_type_row(model_type), families):
             return None
@@ -46,7 +65,7 @@ def read_weights(config: Mapping[str, object]) -> ModelWeights | None:
     for stack in (*row.stacks, *(text_row.stacks if text_row is not None and text_row is not row else ())):
         if not _known_kind(stack, top):
             return None
-        families += _stack_families(stack, top, view)
+        families += _stack_families(stack, top, view, trace)
     return ModelWeights(tuple(families), tuple(mtp))
 
 
@@ -88,14 +107,14 @@ def _tied_default(row: WeightRow) -> object:
 
 
 def _text_families(
-    view: ConfigView, model_type: str, row: WeightRow, tied: bool
+    view: ConfigView, model_type: str, row: WeightRow, tied: bool, trace: Trace | None
 ) -> tuple[list[TensorFamily], list[TensorFamily]]:
     """Return the families of the decoder and those of its multi-token-prediction module."""
     defaults = _usable(weight_defaults(row.model_type), view)
     cache_row = model_type_row(model_type)
     layers = DecoderLayers.of(view, cache_row, row.let, defaults)
     let = {"count": layers.count, **row.let, "tied": int(tied)}
-    stack = Stack(view, row.blocks, let, defaults, row.rename)
+    stack = Stack(view, row.blocks, let, defaults, row.rename, trace=trace)
     decoder = [_with_tie(family, tied) for family in stack_families(stack, layers)]
     return decoder, _mtp_families(replace(stack, blocks=row.mtp), row, layers)
 
@@ -145,7 +164,9 @@ def _known_kind(row: StackRow, top: ConfigView) -> bool:
     return kind is None or kind in row.kinds
 
 
-def _stack_families(row: StackRow, top: ConfigView, text: ConfigView) -> tuple[TensorFamily, ...]:
+def _stack_families(
+    row: StackRow, top: ConfigView, text: ConfigView, trace: Trace | None
+) -> tuple[TensorFamily, ...]:
     section = top.section(row.section) if row.section else top
     if section is None and (row.optional or top.mentions(row.section)):
         return ()
@@ -153,7 +174,7 @@ def _stack_families(row: StackRow, top: ConfigView, text: ConfigView) -> tuple[T
         raise top.missing(row.section, "describes a part of the model")  # lost, not left to the class
     view = section or ConfigView({}, top.log, row.section + ".")
     let = {"text_hidden": _hidden(text), **row.let}
-    stack = Stack(view, row.blocks, let, weight_defaults(row.default_type), row.rename, top)
+    stack = Stack(view, row.blocks, let, weight_defaults(row.default_type), row.rename, top, trace)
     symbols = Symbols(view, let, {}, stack.defaults, top)
     count = as_count(symbols.evaluate(row.repeat), row.repeat, low=0, high=MAX_LAYERS) if row.repeat else 0
     return stack_families(stack, tower_layers(count))

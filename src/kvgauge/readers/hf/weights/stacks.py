@@ -11,6 +11,9 @@ from kvgauge.readers.hf.weights.symbols import LayerFacts, Symbols
 from kvgauge.readers.hf.weights.tables import Block, TensorLine, block
 from kvgauge.weights import TensorFamily, WeightShard
 
+#: Tensor name -> dotted path -> value.
+Trace = dict[str, dict[str, object]]
+
 _SLICE = "[expert]"
 _LARGEST_DIM = 1 << 40
 _LARGEST_EXPERTS = 1 << 20
@@ -24,6 +27,7 @@ class Stack:
         defaults: class defaults for fields that the section omits.
         rename: (from, to) applied to each name in turn.
         top: the whole file, for names that begin with ``top__``.
+        trace: takes the config fields behind each tensor, by its name; None where nobody asks.
     """
 
     view: ConfigView
@@ -32,6 +36,7 @@ class Stack:
     defaults: Mapping[str, object]
     rename: tuple[tuple[str, str], ...] = ()
     top: ConfigView | None = None
+    trace: Trace | None = None
 
     def symbols(self, layer: LayerFacts, own: Mapping[str, object]) -> Symbols:
         """Return the symbols of one layer inside one block; the row's ``let`` goes before the block's."""
@@ -69,6 +74,8 @@ def _families(
         if own.when and not symbols.evaluate(own.when):
             continue
         for line in lines:
+            if stack.trace is not None:
+                symbols = stack.symbols(facts, own.let)  # each tensor looks its own fields up
             family = _family(line, symbols, stack)
             if family is not None:
                 yield family
@@ -83,6 +90,7 @@ def _renamed(name: str, stack: Stack) -> str:
 def _family(line: TensorLine, symbols: Symbols, stack: Stack) -> TensorFamily | None:
     if line.when and not symbols.evaluate(line.when):
         return None
+    symbols.used.clear()
     shape = tuple(_count(symbols, dim, _LARGEST_DIM) for dim in line.dims)
     if 0 in shape:
         return None
@@ -95,6 +103,8 @@ def _family(line: TensorLine, symbols: Symbols, stack: Stack) -> TensorFamily | 
     units = _count(symbols, line.units, _LARGEST_DIM) if line.shard is WeightShard.KV_HEADS else 0
     unit_rows = _count(symbols, line.unit_rows, _LARGEST_DIM) if line.unit_rows else 0
     name = _renamed(line.name.removesuffix(_SLICE), stack)
+    if stack.trace is not None:
+        stack.trace.setdefault(name, dict(symbols.used))
     return TensorFamily(
         name, shape, line.part, line.shard, (), experts, active, stacked, units, line.tied_to, unit_rows
     )

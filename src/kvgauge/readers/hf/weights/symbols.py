@@ -12,6 +12,14 @@ from kvgauge.readers.values import MAX_LAYERS, MAX_WIDTH
 
 LayerFacts = Mapping[str, Value | Callable[[], Value]]
 
+#: Facts of a layer that stand for fields of the config, for explanations.
+_STANDS_FOR = {
+    "q_heads": ("num_attention_heads",),
+    "kv_heads": ("num_key_value_heads", "num_kv_heads", "multi_query_group_num", "num_attention_heads"),
+    "k_width": ("head_dim", "hidden_size"),
+    "v_width": ("v_head_dim", "head_dim", "hidden_size"),
+}
+
 
 class Symbols:
     """Looks names up, in this order: facts of the layer, ``let``, the config, class defaults."""
@@ -31,6 +39,7 @@ class Symbols:
         self.defaults = defaults
         self.pending: list[str] = []
         self.known: dict[str, Value] = {}
+        self.used: dict[str, object] = {}
 
     def value(self, name: str) -> Value:
         """Return the value of a symbol.
@@ -43,6 +52,7 @@ class Symbols:
         if name in self.layer:
             fact = self.layer[name]
             found = fact() if callable(fact) else fact
+            self._note_fact(name)
         elif name in self.let and name not in self.pending:
             found = self._let(name)
         else:
@@ -83,7 +93,14 @@ class Symbols:
             value = self.defaults.get(leaf)
         if value is None:
             raise view.missing(leaf, "gives the shape of a tensor")
+        self.used[found[0] if found is not None else view.path + leaf] = value
         return self._scalar(value, view.path + leaf)
+
+    def _note_fact(self, name: str) -> None:
+        """Note the field that a fact of the layer stands for: the first of its names that the file has."""
+        found = next((f for field in _STANDS_FOR.get(name, ()) if (f := self.view.find(field))), None)
+        if found is not None:
+            self.used[found[0]] = found[1]
 
     def _length(self, name: str) -> int:
         top = name.startswith("top__") and self.top is not None
