@@ -16,21 +16,28 @@ if TYPE_CHECKING:
     from kvgauge.comparison import compare
     from kvgauge.derivation import explain
     from kvgauge.errors import KvgaugeError
+    from kvgauge.fit_result import FitResult
+    from kvgauge.fitting import fit
     from kvgauge.models import Model, load
     from kvgauge.size_result import SizeResult
     from kvgauge.sizing import size
 
 _PUBLIC = {
+    "FitResult": "kvgauge.fit_result",
     "KvgaugeError": "kvgauge.errors",
     "Model": "kvgauge.models",
     "SizeResult": "kvgauge.size_result",
     "compare": "kvgauge.comparison",
     "explain": "kvgauge.derivation",
+    "fit": "kvgauge.fitting",
     "load": "kvgauge.models",
     "size": "kvgauge.sizing",
 }
 
-__all__ = ["KvgaugeError", "Model", "SizeResult", "__version__", "compare", "explain", "load", "size"]
+__all__ = [
+    "FitResult", "KvgaugeError", "Model", "SizeResult", "__version__", "compare", "explain", "fit", "load",
+    "size",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> object:

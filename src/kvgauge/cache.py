@@ -173,9 +173,17 @@ class CacheAnswer:
 
     @cached_property
     def layers(self) -> tuple[LayerBytes, ...]:
-        """One entry a cache, in layer order."""
+        """One entry a cache, in layer order; then what an engine sets aside between the layers' pages."""
         figures = {}
+        beside: list[LayerBytes] = []
         for demand in self.demand.groups:
+            if demand.is_engines_own:
+                beside.append(
+                    LayerBytes(
+                        demand.group.indices[0], demand.group.kind, *self._layer_figures(demand), None, None
+                    )
+                )
+                continue
             # An engine may store layers of one shape in two ways, hence the index beside the shape.
             own = self._layer_figures(demand)
             figures.update({(_shape_of(demand.group), index): own for index in demand.group.indices})
@@ -187,7 +195,7 @@ class CacheAnswer:
                     layer.index, layer.kind, total, slope, fixed, layer.window_tokens, layer.shares_cache_of
                 )
             )
-        return tuple(result)
+        return (*result, *beside)
 
     @property
     def _mtp_layers(self) -> tuple[LayerCache, ...]:
@@ -262,13 +270,13 @@ class CacheAnswer:
         if context_ranks == 1 or counted.axis is not Axis.DECODER or counted.to_tokens is not None:
             return rows, shared
         _check_context_ranks(stream, self.parallelism)
-        rank = tensor_rank % context_ranks
+        rank = 0 if self.demand.equal_context_ranks else tensor_rank % context_ranks
         return -(-max(0, rows - rank) // context_ranks), -(-max(0, shared - rank) // context_ranks)
 
 
 def _check_context_ranks(stream: StreamDemand, parallelism: Parallelism) -> None:
     """Decode context parallelism uses up the replication of heads, no more."""
-    if stream.shard is Shard.REPLICATED:
+    if stream.shard is not Shard.HEADS:
         return
     replication = max(1, parallelism.tensor // max(1, stream.vectors))
     if replication % parallelism.context:

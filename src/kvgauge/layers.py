@@ -21,6 +21,7 @@ class Role(StrEnum):
     COMPRESSOR = "compressor"
     RECURRENT = "recurrent"
     CONV = "conv"
+    PADDING = "padding"  # bytes that an engine sets aside and nothing is written to
 
 
 class Axis(StrEnum):
@@ -117,14 +118,19 @@ class Counted:
     def shared_rows(self, tokens: int, prefix_tokens: int) -> int:
         """Return how many of those rows belong to a prefix that sequences have in common.
 
-        A window that has moved on no longer holds all of the prefix; a state is never shared.
+        A window that has moved on no longer holds all of the prefix; a state is never shared, nor is a step
+        that the prefix fills in part.
         """
         if self.axis is not Axis.DECODER:
             return 0
         if self.to_tokens is None:
-            return self.rows(min(prefix_tokens, tokens))
+            return self._whole_steps(min(prefix_tokens, tokens))
         kept = min(tokens, self.to_tokens)
-        return self.rows(max(0, min(prefix_tokens, tokens) - (tokens - kept)))
+        return self._whole_steps(max(0, min(prefix_tokens, tokens) - (tokens - kept)))
+
+    def _whole_steps(self, tokens: int) -> int:
+        end = tokens if self.to_tokens is None else min(tokens, self.to_tokens)
+        return max(0, end - self.from_tokens) // self.step_tokens
 
 
 ONE_PER_SEQUENCE = Counted(Axis.SEQUENCE)

@@ -26,6 +26,16 @@ def context_notes(architecture: ModelArchitecture, workload: Workload) -> tuple[
     )
 
 
+def reservation_notes(workload: Workload, reserve_tokens: int | None) -> tuple[Note, ...]:
+    """Warn of a load beyond what the engine is told to reserve."""
+    context = workload.context_tokens
+    if not reserve_tokens or context <= reserve_tokens:
+        return ()
+    text = f"{context:,} tokens exceed the {reserve_tokens:,} that the engine is told to reserve"
+    shown = (("context", f"{context:,}"), ("reserved", f"{reserve_tokens:,}"))
+    return (Note("context_beyond_reservation", "warning", text, shown),)
+
+
 def idle_option_notes(
     architecture: ModelArchitecture, workload: Workload, asked: RequestedDtypes, *, encoder_given: bool
 ) -> tuple[Note, ...]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
+from kvgauge.allocations import allocation, cache_allocations
 from kvgauge.architecture import ModelArchitecture, Note
 from kvgauge.cache import CacheAnswer
 from kvgauge.dtypes import display_dtype
-from kvgauge.engines.base import RequestedDtypes, allocation_kind
+from kvgauge.engines.base import RequestedDtypes
 from kvgauge.models import Model
 from kvgauge.units import json_number
 from kvgauge.weight_answer import WeightAnswer
@@ -60,21 +61,15 @@ class SizeResult:
         if weights is not None:
             because = weights.because
             for rank, held in enumerate(weights.per_rank_bytes):
-                result.append(_allocation("weights", "weights", rank, held, weights.grade, because))
-        for rank, groups in enumerate(self.cache.rank_group_bytes):
-            for demand, size in zip(self.cache.demand.groups, groups, strict=True):
-                if size:
-                    because = f"{demand.group.num_layers} {demand.group.kind.value} layers"
-                    kind = allocation_kind(demand.group.kind)
-                    result.append(_allocation(demand.group.name, kind, rank, size, self.grade, because))
-        return result
+                result.append(allocation("weights", "weights", rank, held, weights.grade, because))
+        return [*result, *cache_allocations(self.cache, self.grade)]
 
     def to_dict(self) -> dict[str, object]:
         """Return the ``kvgauge.size/1`` object."""
         return {
             "schema": "kvgauge.size/1",
             "model": self.model.to_dict(),
-            "request": _request_dict(self.request, self.cache.demand.dtypes, self.model.architecture),
+            "request": request_dict(self.request, self.cache.demand.dtypes, self.model.architecture),
             "cache": self.cache_dict(),
             "weights": self.weights.to_dict() if self.weights else None,
             "engine": {
@@ -135,28 +130,16 @@ class SizeResult:
 
 
 #: Notes that say an answer rests on more than shapes and rules, the weightiest first.
-_ASSUMING = ("inferred", "layer_order_unknown", "engine_version_newer", "dtype_assumed")
+_ASSUMING = (
+    "inferred", "layer_order_unknown", "engine_version_newer", "block_size_assumed", "drafter_layers_assumed",
+    "kv_connector_assumed", "dtype_assumed",
+)  # fmt: skip
 
 
-def _allocation(
-    name: str, kind: str, rank: int, size_bytes: int, grade: str, because: str
-) -> dict[str, object]:
-    return {
-        "name": name,
-        "kind": kind,
-        "rank": rank,
-        "place": f"gpu:{rank}",
-        "bytes": size_bytes,
-        "low_bytes": size_bytes,
-        "high_bytes": size_bytes,
-        "grade": grade,
-        "because": because,
-    }
-
-
-def _request_dict(
+def request_dict(
     request: Request, dtypes: RequestedDtypes, architecture: ModelArchitecture
 ) -> dict[str, object]:
+    """Return the ``request`` object: the load as it was understood, dtypes resolved."""
     load, spread = request.workload, request.parallelism
     return {
         "context_tokens": load.context_tokens,

@@ -6,30 +6,24 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from kvgauge.architecture import ModelArchitecture, Note
+from kvgauge.architecture import Note
 from kvgauge.cache import CacheAnswer
-from kvgauge.dtypes import canonical_dtype
-from kvgauge.engines import load_engine, parse_engine
-from kvgauge.engines.base import RequestedDtypes
-from kvgauge.errors import FeatureUnsupportedError, InvalidRequestError
+from kvgauge.engines import load_engine
 from kvgauge.models import Model, ModelLike, load
-from kvgauge.request_notes import context_notes, idle_option_notes, override_notes, parallel_notes
-from kvgauge.size_result import Request, SizeResult
-from kvgauge.units import parse_tokens
+from kvgauge.preparing import Options, Prepared, prepare
+from kvgauge.size_result import SizeResult
 from kvgauge.weighing import answer_weights
 from kvgauge.weight_answer import WeightAnswer
-from kvgauge.workload import Parallelism, Workload
 
 if TYPE_CHECKING:
     from kvgauge.sources.weight_files import Progress
-
-DEFAULT_CONTEXT_TOKENS = 32768
 
 
 def size(
     model: ModelLike,
     *,
     context: int | str | None = None,
+    max_model_len: int | str | None = None,
     sequences: int | None = None,
     encoder_tokens: int | str | None = None,
     image_tokens: int | str | None = None,
@@ -39,12 +33,12 @@ def size(
     v_dtype: str | None = None,
     state_dtype: str | None = None,
     index_dtype: str | None = None,
-    mtp: int = 0,
-    tp: int = 1,
-    pp: int = 1,
-    dp: int = 1,
-    ep: int = 1,
-    dcp: int = 1,
+    mtp: int | None = None,
+    tp: int | None = None,
+    pp: int | None = None,
+    dp: int | None = None,
+    ep: int | None = None,
+    dcp: int | None = None,
     engine: str | None = None,
     engine_args: str = "",
     weights: str | None = None,
@@ -60,6 +54,7 @@ def size(
     Args:
         model: anything ``load`` accepts.
         context: tokens of one sequence; None is the lesser of 32,768 and the model's limit, "max" the limit.
+        max_model_len: tokens that the engine is told to reserve; alone it is the context too.
         kv_dtype: dtype of K and V; ``k_dtype`` and ``v_dtype`` go before it. None or "auto": what the
             checkpoint prescribes, else the model dtype.
         engine: ``name[@version]``; None is ``theory``.
@@ -75,106 +70,61 @@ def size(
     >>> size(config, context="32k").cache.total_bytes  # Qwen3-8B: 4.5 GiB
     4831838208
     """
-    loaded = load(
-        model, overrides=overrides, revision=revision, refresh=refresh, offline=offline, progress=progress
-    )
-    architecture = loaded.architecture
-    name, version = parse_engine(engine) if engine else ("theory", None)
-    encoder = encoder_tokens if architecture.is_encoder_decoder else 0
-    defaulted = _defaulted(
-        context_tokens=context,
-        sequences=sequences,
-        encoder_tokens=encoder,
-        k_dtype=k_dtype or kv_dtype,
-        v_dtype=v_dtype or kv_dtype,
+    options = Options(
+        context, max_model_len, sequences, encoder_tokens, image_tokens, shared_prefix,
+        kv_dtype, k_dtype, v_dtype, state_dtype, index_dtype, mtp, tp, pp, dp, ep, dcp,
+    )  # fmt: skip
+    prepared = prepare(
+        model,
+        options,
         engine=engine,
+        engine_args=engine_args,
+        overrides=overrides,
+        revision=revision,
+        refresh=refresh,
+        offline=offline,
+        progress=progress,
     )
-    workload = _workload(architecture, context, sequences, encoder_tokens, image_tokens, shared_prefix, mtp)
-    kv_word = kv_dtype
-    dtypes = RequestedDtypes(
-        _dtype(k_dtype or kv_word), _dtype(v_dtype or kv_word), _dtype(state_dtype), _dtype(index_dtype)
+    request, architecture = prepared.request, prepared.architecture
+    demand = prepared.engine.demand(
+        architecture,
+        request.workload,
+        request.dtypes,
+        version=request.engine_version,
+        args=engine_args,
+        setup=prepared.setup,
     )
-    implementation = load_engine(name)
-    version, version_notes = implementation.resolve_version(version)
-    demand = implementation.demand(architecture, workload, dtypes, version=version, args=engine_args)
-    request = Request(
-        workload, Parallelism(tp, pp, dp, ep, dcp), dtypes, name, version, engine_args, defaulted
-    )
-    answer = CacheAnswer(architecture, workload, request.parallelism, demand)
+    answer = CacheAnswer(architecture, request.workload, request.parallelism, demand)
     theory = None
-    if name != "theory":
+    if request.engine != "theory":
         plain = load_engine("theory").demand(
-            architecture, workload, replace(demand.dtypes), version=None, args=""
+            architecture, request.workload, replace(demand.dtypes), version=None, args=""
         )
-        theory = CacheAnswer(architecture, workload, request.parallelism, plain)
+        theory = CacheAnswer(architecture, request.workload, request.parallelism, plain)
     _ = answer.per_rank_bytes  # refuses an impossible split now, not when it is printed
-    weighed: WeightAnswer | None = None
-    weight_notes: tuple[Note, ...] = ()
-    if not no_weights:
-        weighed, weight_notes = answer_weights(loaded, request.parallelism, scheme=weights, mtp=bool(mtp))
-    notes = (
-        *architecture.notes,
-        *override_notes(architecture, loaded.raw.overrides),
-        *context_notes(architecture, workload),
-        *idle_option_notes(architecture, workload, dtypes, encoder_given=encoder_tokens is not None),
-        *version_notes,
-        *demand.notes,
-        *parallel_notes(workload, request.parallelism, loaded.raw.config),
-        *weight_notes,
-    )
-    return SizeResult(loaded, request, answer, notes, theory, weighed)
+    weighed, weight_notes = weigh_request(prepared, scheme=weights, without=no_weights)
+    notes = (*prepared.notes, *demand.notes, *prepared.late_notes, *weight_notes)
+    return SizeResult(prepared.model, request, answer, notes, theory, weighed)
 
 
-def _defaulted(**given: object) -> tuple[str, ...]:
-    """Return the fields of the request that were not given."""
-    return tuple(name for name, value in given.items() if value is None)
+def weigh_request(
+    prepared: Prepared, *, scheme: str | None, without: bool
+) -> tuple[WeightAnswer | None, tuple[Note, ...]]:
+    """Return the weights of a request, cut as its engine cuts them, and what to say about them.
 
-
-def _dtype(word: str | None) -> str | None:
-    return None if word is None or word.strip().lower() == "auto" else canonical_dtype(word)
-
-
-def _workload(
-    architecture: ModelArchitecture,
-    context: int | str | None,
-    sequences: int | None,
-    encoder_tokens: int | str | None,
-    image_tokens: int | str | None,
-    shared_prefix: int | str | None,
-    mtp: int,
-) -> Workload:
-    limit = architecture.context_limit_tokens
-    context_tokens = _context(context, limit)
-    if encoder_tokens is not None:
-        encoder = parse_tokens(encoder_tokens, what="encoder-tokens")
-    elif architecture.is_encoder_decoder:
-        encoder = architecture.encoder_tokens or context_tokens
-    else:
-        encoder = 0
-    if mtp and not architecture.mtp_layers:
-        raise FeatureUnsupportedError(
-            "the config describes no multi-token-prediction layers", hint="leave --mtp out", field="mtp"
-        )
-    return Workload(
-        context_tokens,
-        1 if sequences is None else sequences,
-        encoder,
-        parse_tokens(image_tokens or 0, what="image-tokens"),
-        parse_tokens(shared_prefix or 0, what="shared-prefix"),
-        mtp,
+    Raises:
+        KvgaugeError: the scheme is not known or not possible, or a shape can't be divided over the ranks.
+    """
+    if without:
+        return None, ()
+    request, engine = prepared.request, prepared.engine
+    return answer_weights(
+        prepared.model,
+        request.parallelism,
+        scheme=scheme,
+        mtp=bool(request.workload.mtp),
+        cut=lambda experts: engine.shard_policy(prepared.architecture, prepared.setup, experts),
     )
 
 
-def _context(context: int | str | None, limit: int | None) -> int:
-    if context is None:
-        return DEFAULT_CONTEXT_TOKENS if limit is None else min(DEFAULT_CONTEXT_TOKENS, limit)
-    if isinstance(context, str) and context.strip().lower() == "max":
-        if limit is None:
-            raise InvalidRequestError(
-                "--context max: the config states no limit", hint="give a number of tokens", field="context"
-            )
-        return limit
-    return parse_tokens(context)
-
-
-__all__ = ["Model", "ModelLike", "SizeResult", "load", "size"]
+__all__ = ["Model", "ModelLike", "SizeResult", "load", "size", "weigh_request"]

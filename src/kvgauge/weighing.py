@@ -5,10 +5,12 @@ Weights that can't be known are None with a note that says why; a cache is sized
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from kvgauge.architecture import ModelArchitecture, Note
+from kvgauge.engines.base import Experts
 from kvgauge.errors import FeatureUnsupportedError, KvgaugeError
 from kvgauge.readers import is_gguf
 from kvgauge.sources import RawModel
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from kvgauge.engines.llamacpp_weights import GgufLayout
+    from kvgauge.sharding import ShardPolicy
     from kvgauge.sources.weight_files import Progress
 
 #: Sources that say how every tensor is stored. A stated total does not; nor do a GGUF's metadata alone, whose
@@ -38,12 +41,18 @@ class Weighed(NamedTuple):
 
 
 def answer_weights(
-    model: Weighable, parallelism: Parallelism, *, scheme: str | None, mtp: bool
+    model: Weighable,
+    parallelism: Parallelism,
+    *,
+    scheme: str | None,
+    mtp: bool,
+    cut: Callable[[Experts], ShardPolicy | None] | None = None,
 ) -> tuple[WeightAnswer | None, tuple[Note, ...]]:
     """Return the weights of an answer and what to say about them.
 
     Args:
         scheme: a quantisation asked for with ``--weights``; None is the one that the model has.
+        cut: how an engine cuts weights over ranks, once their experts are known.
 
     Raises:
         KvgaugeError: the scheme is not known or not possible, or a shape can't be divided over the ranks.
@@ -57,9 +66,18 @@ def answer_weights(
         grade = "assumed"
     if stored is None:
         return None, notes
-    answer = WeightAnswer(stored, model.architecture, parallelism, mtp, grade, what_if, layout)
+    policy = None if cut is None or layout is not None else cut(_experts(stored, model.raw.config))
+    answer = WeightAnswer(stored, model.architecture, parallelism, mtp, grade, what_if, layout, policy)
     _ = answer.per_rank_bytes  # refuses an impossible split now, not when it is printed
     return answer, notes
+
+
+def _experts(stored: StoredWeights, config: Mapping[str, object]) -> Experts:
+    """Return what an engine's expert kernels depend on."""
+    count = max((item.family.num_experts for item in stored.families), default=0)
+    inner = config.get("text_config")
+    words = [part.get("hidden_act") for part in (config, inner) if isinstance(part, Mapping)]
+    return Experts(count, next((word for word in words if isinstance(word, str)), "silu"))
 
 
 class Weighable(Protocol):

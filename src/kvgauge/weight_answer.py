@@ -14,6 +14,7 @@ from kvgauge.workload import Parallelism
 if TYPE_CHECKING:
     from kvgauge.engines.llamacpp_weights import GgufLayout
     from kvgauge.quantiser_commands import Command
+    from kvgauge.sharding import ShardPolicy
     from kvgauge.weight_schemes import Scheme
     from kvgauge.what_if import AdviceRow
 
@@ -78,6 +79,7 @@ class WeightAnswer:
         mtp: the multi-token-prediction module is loaded too.
         grade: ``exact`` from shapes, rules and headers; ``assumed`` where a scheme is asked for that the
             checkpoint does not have, or only a total is stated.
+        policy: how the engine cuts and pads weights; None: evenly.
     """
 
     stored: StoredWeights
@@ -87,6 +89,7 @@ class WeightAnswer:
     grade: str = "exact"
     what_if: WhatIf | None = None
     layout: GgufLayout | None = None
+    policy: ShardPolicy | None = None
 
     @cached_property
     def total_bytes(self) -> int:
@@ -124,7 +127,7 @@ class WeightAnswer:
         Raises:
             FeatureUnsupportedError: a shape can't be divided this way.
         """
-        if self.parallelism.num_gpus == 1:
+        if self.parallelism.num_gpus == 1 and self.policy is None:
             return (self.total_bytes,)
         from kvgauge.weight_ranks import THEORY, rank_bytes  # noqa: PLC0415 - one GPU needs no split
 
@@ -132,7 +135,7 @@ class WeightAnswer:
             self.stored,
             self.parallelism,
             num_layers=self.architecture.num_layers,
-            policy=THEORY,
+            policy=self.policy or THEORY,
             mtp=self.mtp,
         )
 

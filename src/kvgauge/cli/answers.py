@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from kvgauge.cli.output import Settings, make_view, write, write_error, write_json, write_notes
 from kvgauge.cli.progress import ProgressLine
-from kvgauge.cli.requests import reservation_notes, size_keywords
+from kvgauge.cli.requests import size_keywords
 from kvgauge.size_result import SizeResult
 from kvgauge.sizing import size
 
@@ -48,9 +47,7 @@ def run_size(settings: Settings, values: dict[str, Any]) -> int:
 
 def _size(settings: Settings, values: dict[str, Any]) -> SizeResult:
     progress = ProgressLine(settings.texts)
-    result = size(values["model"], **size_keywords(values), progress=progress)
-    more = reservation_notes(values, result.request.workload.context_tokens)
-    return replace(result, notes=(*result.notes, *more)) if more else result
+    return size(values["model"], **size_keywords(values), progress=progress)
 
 
 def _notes(result: SizeResult, settings: Settings) -> list[dict[str, str]]:

@@ -26,7 +26,8 @@ _TEXT, _COUNT, _TOKENS, _FLAG, _OBJECT = (str,), (int,), (int, str), (bool,), (d
 #: Keyword of ``kvgauge.size`` -> what its value may be.
 KEYWORDS: Mapping[str, tuple[type, ...]] = {
     "model": (str, dict),
-    "context": _TOKENS, "encoder_tokens": _TOKENS, "image_tokens": _TOKENS, "shared_prefix": _TOKENS,
+    "context": _TOKENS, "max_model_len": _TOKENS, "encoder_tokens": _TOKENS, "image_tokens": _TOKENS,
+    "shared_prefix": _TOKENS,
     "sequences": _COUNT, "mtp": _COUNT,
     "kv_dtype": _TEXT, "k_dtype": _TEXT, "v_dtype": _TEXT, "state_dtype": _TEXT, "index_dtype": _TEXT,
     "tp": _COUNT, "pp": _COUNT, "dp": _COUNT, "ep": _COUNT, "dcp": _COUNT,

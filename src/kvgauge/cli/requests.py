@@ -6,13 +6,11 @@ import json
 import re
 from typing import Any
 
-from kvgauge.architecture import Note
 from kvgauge.errors import InvalidRequestError
-from kvgauge.units import parse_tokens
 
 _PASSED_ON = (
-    "sequences", "encoder_tokens", "image_tokens", "shared_prefix", "kv_dtype", "k_dtype", "v_dtype",
-    "state_dtype", "index_dtype", "mtp", "tp", "pp", "dp", "ep", "dcp", "engine", "engine_args",
+    "context", "max_model_len", "sequences", "encoder_tokens", "image_tokens", "shared_prefix",
+    "kv_dtype", "k_dtype", "v_dtype", "state_dtype", "index_dtype", "mtp", "tp", "pp", "dp", "ep", "dcp", "engine", "engine_args",
     "weights", "revision",
 )  # fmt: skip
 
@@ -23,27 +21,11 @@ _BARE_WORD = r"[A-Za-z_][\w./-]*"
 def size_keywords(values: dict[str, Any]) -> dict[str, Any]:
     """Return the keywords of ``kvgauge.size`` that the options ask for; what was not given is left out."""
     keywords = {name: values[name] for name in _PASSED_ON if values.get(name) is not None}
-    context = values["context"] if values["context"] is not None else values["max_model_len"]
-    if context is not None:
-        keywords["context"] = context
     overrides = parse_overrides(values["override"])
     if overrides:
         keywords["overrides"] = overrides
     keywords |= {name: True for name in ("refresh", "offline", "no_weights") if values[name]}
     return keywords
-
-
-def reservation_notes(values: dict[str, Any], context_tokens: int) -> tuple[Note, ...]:
-    """Warn of a load beyond what the engine is told to reserve."""
-    reserve = values["max_model_len"]
-    if reserve is None or values["context"] is None or str(reserve).strip().lower() == "max":
-        return ()
-    reserved = parse_tokens(reserve, what="max-model-len")
-    if context_tokens <= reserved:
-        return ()
-    text = f"{context_tokens:,} tokens exceed the {reserved:,} that the engine is told to reserve"
-    shown = (("context", f"{context_tokens:,}"), ("reserved", f"{reserved:,}"))
-    return (Note("context_beyond_reservation", "warning", text, shown),)
 
 
 def parse_overrides(pairs: tuple[str, ...]) -> dict[str, object]:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ENGINES", "EngineInfo", "load_engine", "parse_engine"]
 
-_ANNOUNCED = ("vllm", "sglang", "llama.cpp", "tensorrt-llm")
+_ANNOUNCED = ("sglang", "llama.cpp", "tensorrt-llm")
 _ALIASES = {
     "hf": "transformers",
     "llamacpp": "llama.cpp",

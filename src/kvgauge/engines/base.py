@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from kvgauge.architecture import LayerGroup, ModelArchitecture, Note
 from kvgauge.dtypes import row_bytes
+from kvgauge.engines.setup import PLAIN_SETUP, Setup
 from kvgauge.errors import FeatureUnsupportedError
 from kvgauge.layers import Counted, LayerKind, Role, Shard, Stream
 from kvgauge.workload import Workload
+
+if TYPE_CHECKING:
+    from kvgauge.engines.pools import Capacity
+    from kvgauge.sharding import ShardPolicy
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +60,12 @@ class StreamDemand:
             dtype,
             stream.counted if counted is None else counted,
         )
+
+    @classmethod
+    def padding(cls, rank_bytes: int, tensor_ranks: int, counted: Counted, factor: int = 1) -> StreamDemand:
+        """Return bytes that each tensor-parallel rank sets aside for nothing."""
+        shard = Shard.SPLIT if tensor_ranks > 1 else Shard.REPLICATED
+        return cls(Role.PADDING, tensor_ranks, rank_bytes, 1, shard, "int8", counted, factor)
 
     @property
     def row_bytes(self) -> int:
@@ -106,6 +118,11 @@ class GroupDemand:
     group: LayerGroup
     streams: tuple[StreamDemand, ...]
 
+    @property
+    def is_engines_own(self) -> bool:
+        """Whether no layer of the model is meant: bytes that lie between the layers' pages."""
+        return bool(self.streams) and not self.group.streams
+
     def sequence_bytes(self, workload: Workload) -> int:
         """Bytes of one layer for one sequence."""
         return sum(s.row_bytes * s.counted.rows(workload.tokens_on(s.counted.axis)) for s in self.streams)
@@ -123,14 +140,30 @@ class Demand:
     """What an engine keeps for a load.
 
     Args:
-        allocates_ahead: the engine allocates for its own maximum, whatever the load.
         details: engine-specific figures for the ``details`` object.
+        kept, used: the same groups with what must be kept in these formats, and with that and what is in use
+            beyond it; what is then left of ``groups`` is padding. Empty where an engine sets no more aside.
+        beside: what each rank sets aside once, whatever the load.
+        equal_context_ranks: ranks of decode context parallelism set aside the same, not what they hold.
     """
 
     groups: tuple[GroupDemand, ...]
     dtypes: RequestedDtypes
     notes: tuple[Note, ...] = ()
     details: dict[str, object] = field(default_factory=dict)
+    kept: tuple[GroupDemand, ...] = ()
+    used: tuple[GroupDemand, ...] = ()
+    beside: tuple[Beside, ...] = ()
+    equal_context_ranks: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """An allocation that no sequence causes; ``stage_bytes``: of a rank, by pipeline stage."""
+
+    name: str
+    stage_bytes: tuple[int, ...]
+    because: str
 
 
 class Engine(Protocol):
@@ -141,6 +174,9 @@ class Engine(Protocol):
     def resolve_version(self, version: str | None) -> tuple[str | None, tuple[Note, ...]]:
         """Return the version whose rules apply, and what to say about it."""
 
+    def told(self, args: str) -> Mapping[str, object]:
+        """Return what the engine's flags say of the options that both have, under the options' names."""
+
     def demand(
         self,
         architecture: ModelArchitecture,
@@ -149,8 +185,78 @@ class Engine(Protocol):
         *,
         version: str | None,
         args: str,
+        setup: Setup = PLAIN_SETUP,
     ) -> Demand:
         """Return what the engine keeps for this load."""
+
+    def capacity(
+        self,
+        architecture: ModelArchitecture,
+        workload: Workload,
+        dtypes: RequestedDtypes,
+        *,
+        version: str | None,
+        args: str,
+        setup: Setup = PLAIN_SETUP,
+    ) -> Capacity:
+        """Return what the engine makes of a pool of bytes under this load.
+
+        Raises:
+            FeatureUnsupportedError: how this engine lays out a pool is not known here.
+        """
+
+    def shard_policy(
+        self, architecture: ModelArchitecture, setup: Setup, experts: Experts
+    ) -> ShardPolicy | None:
+        """Return how the engine cuts weights; None: evenly, nothing padded."""
+
+
+@dataclass(frozen=True, slots=True)
+class Experts:
+    """Facts of a model's experts that their kernels depend on."""
+
+    count: int = 0
+    activation: str = "silu"
+
+
+class PlainEngine:
+    """What an engine answers where it has nothing of its own to say."""
+
+    name = ""
+
+    def told(self, args: str) -> Mapping[str, object]:
+        """Return nothing: no flag of this engine says what an option says."""
+        del args
+        return {}
+
+    def capacity(
+        self,
+        architecture: ModelArchitecture,
+        workload: Workload,
+        dtypes: RequestedDtypes,
+        *,
+        version: str | None,
+        args: str,
+        setup: Setup = PLAIN_SETUP,
+    ) -> Capacity:
+        """Refuse: there is no pool.
+
+        Raises:
+            FeatureUnsupportedError: always.
+        """
+        del architecture, workload, dtypes, version, args, setup
+        raise FeatureUnsupportedError(
+            f"{self.name} has no pool of cache that a load could fit in",
+            hint="--engine vllm has one; 'kvgauge engines' lists the engines",
+            field="engine",
+        )
+
+    def shard_policy(
+        self, architecture: ModelArchitecture, setup: Setup, experts: Experts
+    ) -> ShardPolicy | None:
+        """Return none: weights are cut evenly."""
+        del architecture, setup, experts
+        return None
 
 
 def allocation_kind(kind: LayerKind) -> str:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from kvgauge.architecture import LayerGroup, ModelArchitecture, Note
 from kvgauge.dtypes import display_dtype
-from kvgauge.engines.base import Demand, GroupDemand, RequestedDtypes, StreamDemand
+from kvgauge.engines.base import Demand, GroupDemand, PlainEngine, RequestedDtypes, StreamDemand
+from kvgauge.engines.setup import PLAIN_SETUP, Setup
 from kvgauge.errors import InvalidRequestError
 from kvgauge.layers import Role, Stream
 from kvgauge.workload import Workload
@@ -79,7 +80,7 @@ def untouched_note(
     return (Note("kv_dtype_partial", "info", f"the KV dtype does not touch: {text}", (("streams", text),)),)
 
 
-class TheoryEngine:
+class TheoryEngine(PlainEngine):
     """The engine-free answer."""
 
     name = "theory"
@@ -98,8 +99,10 @@ class TheoryEngine:
         *,
         version: str | None = None,
         args: str = "",
+        setup: Setup = PLAIN_SETUP,
     ) -> Demand:
         """Return every stream as the config describes it."""
+        del setup
         if args.strip():
             raise InvalidRequestError("theory takes no --engine-args", field="engine-args")
         resolved, notes = resolve_dtypes(architecture, dtypes)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from kvgauge.architecture import LayerGroup, ModelArchitecture, Note
 from kvgauge.dtypes import display_dtype
-from kvgauge.engines.base import Demand, GroupDemand, RequestedDtypes
+from kvgauge.engines.base import Demand, GroupDemand, PlainEngine, RequestedDtypes
+from kvgauge.engines.setup import PLAIN_SETUP, Setup
 from kvgauge.engines.transformers_args import CacheChoice, parse_cache_choice
 from kvgauge.engines.transformers_notes import storage_notes
 from kvgauge.engines.transformers_streams import OUTSIDE, STATE_KINDS, WINDOW_KINDS, Storage, group_demands
@@ -29,7 +30,7 @@ _QUANTIZED_KINDS = frozenset({LayerKind.FULL, LayerKind.LATENT})
 _UNCHECKED_KINDS = _QUANTIZED_KINDS | WINDOW_KINDS | {LayerKind.SHARED}
 
 
-class TransformersEngine:
+class TransformersEngine(PlainEngine):
     """Transformers, every version from 4.57 on."""
 
     name = "transformers"
@@ -53,6 +54,7 @@ class TransformersEngine:
         *,
         version: str | None = None,
         args: str = "",
+        setup: Setup = PLAIN_SETUP,
     ) -> Demand:
         """Return what the cache object holds.
 
@@ -60,6 +62,7 @@ class TransformersEngine:
             InvalidRequestError: a word of ``args`` is not known.
             FeatureUnsupportedError: this cache object refuses the model, or the dtype.
         """
+        del setup
         rules, choice = rules_for(version), parse_cache_choice(args)
         resolved = _resolve_dtypes(architecture, dtypes)
         groups = (*architecture.groups, *(architecture.mtp_groups if workload.mtp else ()))

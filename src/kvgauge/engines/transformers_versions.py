@@ -94,7 +94,7 @@ def version_notes(version: str) -> tuple[Note, ...]:
     if release == rules.release:
         return ()
     newer = rules is NEWEST
-    values = (("version", version), ("rules", rules.version))
+    values = (("engine", "transformers"), ("version", version), ("rules", rules.version))
     text = f"transformers {version} is read with the rules of {rules.version}, " + (
         "the newest known" if newer else "the last version before it that was checked"
     )

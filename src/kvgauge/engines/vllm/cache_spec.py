@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
+
+from kvgauge.layers import LayerCache
 
 
 class SpecKind(StrEnum):
@@ -33,6 +35,7 @@ class CacheSpec:
         token_bytes: bytes of one token; 0 where a page does not grow with its block.
         window_tokens: window or chunk, 0 where there is none.
         shape: what tells layers of one kind apart (heads, widths, dtype; shapes of a state).
+        layer: the model's cache that it holds a part of.
     """
 
     index: int
@@ -42,6 +45,7 @@ class CacheSpec:
     token_bytes: int
     window_tokens: int = 0
     shape: tuple[object, ...] = ()
+    layer: LayerCache | None = field(default=None, compare=False, repr=False)
 
     @property
     def family(self) -> tuple[object, ...]:

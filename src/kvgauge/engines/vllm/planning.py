@@ -58,6 +58,7 @@ def plan(architecture: ModelArchitecture, settings: VllmSettings) -> VllmPlan:
         settings.max_model_tokens == 0,
         settings.enforce_eager,
         _assumed(settings, rules),
+        settings.tensor,
     )
 
 

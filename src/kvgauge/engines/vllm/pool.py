@@ -11,7 +11,7 @@ from functools import cached_property
 
 from kvgauge.engines.vllm.cache_spec import SpecKind
 from kvgauge.engines.vllm.grouping import SpecGroup
-from kvgauge.engines.vllm.requests import RequestRules, blocks_of_request
+from kvgauge.engines.vllm.requests import RequestRules, blocks_of_request, counted_blocks
 from kvgauge.engines.vllm.schedule import Schedule
 from kvgauge.engines.vllm.versions import VllmRules
 
@@ -93,6 +93,7 @@ class VllmPlan:
     fits_length: bool = False
     enforce_eager: bool = False
     assumed: tuple[str, ...] = ()
+    tensor_ranks: int = 1
 
     @cached_property
     def groups(self) -> tuple[VllmGroup, ...]:
@@ -130,9 +131,27 @@ class VllmPlan:
         """Bytes of the pool that the longest request reserves, of the whole model."""
         return self.pool_bytes_per_block * self.blocks_per_request
 
+    @property
+    def reserved_blocks(self) -> int:
+        """Blocks that no request gets: the one that empty slots point at, from the V1 engine on."""
+        return 0 if self.rules.engine_v0 else 1
+
     def blocks_for(self, tokens: int) -> int:
         """Return the blocks that a request of ``tokens`` reserves."""
         return sum(blocks_of_request(group.sample, tokens, self.requests) for group in self.spec_groups)
+
+    def blocks_of_load(self, tokens: int, sequences: int, prefix_tokens: int = 0) -> int:
+        """Return the blocks of sequences at once; whole blocks of a common prefix are held once."""
+        one = self.blocks_for(tokens)
+        if not prefix_tokens:
+            return sequences * one
+        ranks = self.requests.context_ranks
+        shared = sum(
+            -(-times * counted.shared_rows(tokens, prefix_tokens) // ranks)
+            for group in self.spec_groups
+            for counted, times in counted_blocks(group.sample, self.requests)
+        )
+        return sequences * one - (sequences - 1) * shared
 
     def pool(self, available_bytes: int) -> VllmPool:
         """Return what ``available_bytes`` on every rank give."""

@@ -5,7 +5,7 @@ Sources: ``model_executor/layers/attention``, ``v1/kv_cache_interface.py`` and t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from kvgauge.architecture import ModelArchitecture
@@ -84,13 +84,15 @@ def _specs(
     for layer in _in_order(layers):
         if layer.kind in (LayerKind.NONE, LayerKind.SHARED):
             continue
+        own: Iterable[CacheSpec]
         if layer.kind in _STATE:
-            yield state_spec(architecture, layer, settings)
+            own = (state_spec(architecture, layer, settings),)
         elif layer.mechanism.value == "compressed_attention":
-            yield from compressed_specs(layer, words.kv_dtype)
+            own = compressed_specs(layer, words.kv_dtype)
         else:
             kept = words.model_dtype if layer.index in plain else words.kv_dtype
-            yield _attention_spec(layer, settings, kept, words)
+            own = (_attention_spec(layer, settings, kept, words),)
+        yield from (replace(spec, layer=layer) for spec in own)
 
 
 def _in_order(layers: tuple[LayerCache, ...]) -> list[LayerCache]:

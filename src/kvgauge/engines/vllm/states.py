@@ -59,6 +59,15 @@ def state_spec(architecture: ModelArchitecture, layer: LayerCache, settings: Vll
     return CacheSpec(layer.index, SpecKind.RECURRENT, 0, page, 0, shape=(layer.mechanism.value, *shape))
 
 
+def state_dtypes(architecture: ModelArchitecture, settings: VllmSettings) -> str | None:
+    """Return the dtype of recurrent state, canonical; None where the model has none."""
+    conv = settings.conv_dtype or model_dtype(architecture, settings.dtype)
+    for layer in architecture.layers:
+        if any(stream.role is Role.RECURRENT for stream in layer.streams):
+            return _state_dtype(architecture, layer, settings, conv)
+    return None
+
+
 def _state_dtype(
     architecture: ModelArchitecture, layer: LayerCache, settings: VllmSettings, conv: str
 ) -> str:

@@ -1,0 +1,78 @@
+"""What each rank holds, allocation by allocation: the entries of ``engine.allocations``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from kvgauge.engines.base import allocation_kind
+from kvgauge.layers import LayerKind
+
+if TYPE_CHECKING:
+    from kvgauge.cache import CacheAnswer
+    from kvgauge.engines.base import GroupDemand
+
+Allocation = dict[str, object]
+
+_STATE = frozenset({LayerKind.RECURRENT, LayerKind.CONVOLUTION})
+#: Name of what is in use beyond what must be kept -> what it is.
+_BEYOND = {
+    "in_flight": ("cache", "tokens beyond the window, whose blocks requests in flight may still read"),
+    "state_copies": ("state", "states beyond one a sequence: for prefixes, checkpoints and drafted tokens"),
+}
+_PADDING = "blocks filled in part, pages padded to one size, layers that a group lacks"
+
+
+def allocation(name: str, kind: str, rank: int, size_bytes: int, grade: str, because: str) -> Allocation:
+    """Return one entry, exact."""
+    return {
+        "name": name,
+        "kind": kind,
+        "rank": rank,
+        "place": f"gpu:{rank}",
+        "bytes": size_bytes,
+        "low_bytes": size_bytes,
+        "high_bytes": size_bytes,
+        "grade": grade,
+        "because": because,
+    }
+
+
+def cache_allocations(cache: CacheAnswer, grade: str) -> Iterator[Allocation]:
+    """Yield the cache of every rank.
+
+    One entry a group of layers; where an engine sets aside more than must be kept, the group's entry is what
+    must be kept, and the rest follows as entries of its own. Blocks that no sequence causes come last.
+    """
+    demand = cache.demand
+    taken = cache.rank_group_bytes
+    kept = _of(cache, demand.kept) or taken
+    used = _of(cache, demand.used) or taken
+    for rank, sizes in enumerate(zip(taken, kept, used, strict=True)):
+        beyond = dict.fromkeys(_BEYOND, 0)
+        padding = 0
+        for group, own, must, holds in zip(demand.groups, *sizes, strict=True):
+            if must:
+                kind = group.group.kind
+                because = f"{group.group.num_layers} {kind.value} layers"
+                yield allocation(group.group.name, allocation_kind(kind), rank, must, grade, because)
+            beyond["state_copies" if group.group.kind in _STATE else "in_flight"] += holds - must
+            padding += own - holds
+        for name, size in beyond.items():
+            if size:
+                yield allocation(name, _BEYOND[name][0], rank, size, grade, _BEYOND[name][1])
+        if padding:
+            yield allocation("padding", "cache", rank, padding, grade, _PADDING)
+        for part in demand.beside:
+            size = part.stage_bytes[rank // cache.parallelism.tensor]
+            if size:
+                yield allocation(part.name, "cache", rank, size, grade, part.because)
+
+
+def _of(cache: CacheAnswer, groups: tuple[GroupDemand, ...]) -> tuple[tuple[int, ...], ...]:
+    """Return the bytes of other demands for the same groups, by rank and group."""
+    return replace(cache, demand=replace(cache.demand, groups=groups)).rank_group_bytes if groups else ()
+
+
+__all__ = ["Allocation", "allocation", "cache_allocations"]

@@ -1,0 +1,304 @@
+"""vLLM as an engine of the commands: options and flags become settings, plans become answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from kvgauge.architecture import ModelArchitecture, Note
+from kvgauge.engines.base import Demand, Experts, PlainEngine, RequestedDtypes
+from kvgauge.engines.pools import Pool, PoolGroup
+from kvgauge.engines.setup import PLAIN_SETUP, Setup
+from kvgauge.engines.vllm.demand import group_demands, reserved
+from kvgauge.engines.vllm.devices import DEFAULT_GPU, GpuClass
+from kvgauge.engines.vllm.flags import parse_flags
+from kvgauge.engines.vllm.kv_dtypes import KV_WORDS, known_word, model_dtype
+from kvgauge.engines.vllm.launch import launch_command
+from kvgauge.engines.vllm.planning import plan
+from kvgauge.engines.vllm.pool import VllmPlan
+from kvgauge.engines.vllm.settings import Speculation, VllmSettings
+from kvgauge.engines.vllm.states import state_dtypes
+from kvgauge.engines.vllm.versions import NEWEST, parse_version, rules_for
+from kvgauge.engines.vllm_weights import shard_policy
+from kvgauge.errors import FeatureUnsupportedError, InvalidRequestError
+from kvgauge.sharding import ShardPolicy
+from kvgauge.workload import Workload
+
+#: Settings that options say too: field -> name of the option.
+_OPTIONS = {
+    "tensor": "tp",
+    "pipeline": "pp",
+    "data": "dp",
+    "decode_context": "dcp",
+    "kv_dtype": "kv_dtype",
+    "state_dtype": "state_dtype",
+    "max_model_tokens": "max_model_len",
+    "kv_memory_bytes": "kv_memory",
+    "utilization": "utilization",
+}
+
+_ASSUMED = {
+    "block_size": "the block of attention layers was checked on other cards; the backends' smallest is taken",
+    "drafter_layers": "the layers of the draft model are not counted: its config is not known",
+    "kv_connector": "some KV connectors keep windows in full; this one is taken to leave groups as they are",
+}
+
+
+class VllmEngine(PlainEngine):
+    """vLLM, from 0.6 on."""
+
+    name = "vllm"
+
+    def resolve_version(self, version: str | None) -> tuple[str | None, tuple[Note, ...]]:
+        """Return the version, and a note where it is newer than what is known.
+
+        Raises:
+            InvalidRequestError: not a version.
+            FeatureUnsupportedError: older than what is known.
+        """
+        if version is None:
+            return NEWEST, ()
+        _ = rules_for(version)
+        if parse_version(version) <= parse_version(NEWEST):
+            return version, ()
+        text = f"vllm {version} is read with the rules of {NEWEST}, the newest known"
+        values = (("engine", "vllm"), ("version", version), ("rules", NEWEST))
+        return version, (Note("engine_version_newer", "info", text, values),)
+
+    def told(self, args: str) -> Mapping[str, object]:
+        """Return what the flags say of options."""
+        plain, settings = VllmSettings(), parse_flags(args)
+        found: dict[str, object] = {
+            option: getattr(settings, name)
+            for name, option in _OPTIONS.items()
+            if getattr(settings, name) != getattr(plain, name)
+        }
+        if settings.speculation.uses_mtp:
+            found["mtp"] = settings.speculation.tokens
+        return found
+
+    def demand(
+        self,
+        architecture: ModelArchitecture,
+        workload: Workload,
+        dtypes: RequestedDtypes,
+        *,
+        version: str | None = None,
+        args: str = "",
+        setup: Setup = PLAIN_SETUP,
+    ) -> Demand:
+        """Return the blocks that these sequences take.
+
+        Raises:
+            InvalidRequestError: a flag is malformed.
+            FeatureUnsupportedError: this version, card or dtype can't hold the model.
+        """
+        found = self.capacity(architecture, workload, dtypes, version=version, args=args, setup=setup)
+        groups = (*architecture.groups, *(architecture.mtp_groups if workload.mtp else ()))
+        demands = group_demands(found.plan, architecture, groups)
+        return Demand(
+            demands.groups,
+            found.dtypes,
+            found.notes,
+            found.details,
+            demands.kept,
+            demands.used,
+            reserved(found.plan),
+            equal_context_ranks=True,
+        )
+
+    def capacity(
+        self,
+        architecture: ModelArchitecture,
+        workload: Workload,
+        dtypes: RequestedDtypes,
+        *,
+        version: str | None = None,
+        args: str = "",
+        setup: Setup = PLAIN_SETUP,
+    ) -> VllmCapacity:
+        """Return what a pool becomes under this load.
+
+        Raises:
+            InvalidRequestError: a flag is malformed.
+            FeatureUnsupportedError: this version, card or dtype can't hold the model.
+        """
+        settings = settings_of(workload, dtypes, version=version, args=args, setup=setup)
+        found = plan(architecture, settings)
+        if workload.shared_prefix_tokens and not found.schedule.prefix_caching:
+            raise FeatureUnsupportedError(
+                "vllm shares no prefix here: prefix caching is off",
+                hint="leave --shared-prefix out, or turn it on with --enable-prefix-caching",
+                field="shared-prefix",
+            )
+        return VllmCapacity(found, settings, architecture, workload, args)
+
+    def shard_policy(self, architecture: ModelArchitecture, setup: Setup, experts: Experts) -> ShardPolicy:
+        """Return how vLLM cuts and pads weights."""
+        return shard_policy(
+            model_type=architecture.model_type,
+            compute_capability=_gpu(setup).capability or (9, 0),
+            expert_activation=experts.activation,
+            num_experts=experts.count,
+            model_dtype=architecture.model_dtype,
+        )
+
+
+def settings_of(
+    workload: Workload, dtypes: RequestedDtypes, *, version: str | None, args: str, setup: Setup
+) -> VllmSettings:
+    """Return the settings that options and flags make; the flags win.
+
+    Raises:
+        InvalidRequestError: K and V in two dtypes, or a malformed flag.
+        FeatureUnsupportedError: a flag whose effect is not known.
+    """
+    if dtypes.k != dtypes.v:
+        raise InvalidRequestError(
+            "vllm keeps K and V in one dtype", hint="give one --kv-dtype", field="kv_dtype"
+        )
+    spread = setup.parallelism
+    reserve = workload.context_tokens if setup.reserve_tokens is None else setup.reserve_tokens
+    base = VllmSettings(
+        version=version,
+        gpu=_gpu(setup),
+        tensor=spread.tensor,
+        pipeline=spread.pipeline,
+        data=spread.data,
+        decode_context=spread.context,
+        expert_parallel=spread.expert > 1,
+        kv_dtype="auto" if setup.kv_word is None else known_word(setup.kv_word),
+        max_model_tokens=max(1, reserve) if setup.reserve_tokens != 0 else 0,
+        speculation=Speculation(workload.mtp) if workload.mtp else Speculation(),
+        state_dtype=dtypes.state,
+        kv_memory_bytes=setup.kv_memory_bytes or None,
+    )
+    return parse_flags(args, base)
+
+
+def _gpu(setup: Setup) -> GpuClass:
+    card = setup.card
+    return DEFAULT_GPU if card is None else GpuClass(card.name, card.capability, card.memory_bytes)
+
+
+@dataclass(frozen=True)
+class VllmCapacity:
+    """A plan of vLLM under one load."""
+
+    plan: VllmPlan
+    settings: VllmSettings
+    architecture: ModelArchitecture
+    workload: Workload
+    args: str
+
+    @property
+    def needed_bytes(self) -> int:
+        """The least pool of the fullest rank that holds the load and starts: one longest request has room."""
+        plan = self.plan
+        blocks = self._blocks + plan.reserved_blocks
+        if not plan.fits_length:  # else the engine shortens the longest request instead of not starting
+            blocks = max(blocks, plan.blocks_per_request + plan.rules.held_back_blocks)
+        return plan.stage_bytes_per_block * blocks
+
+    @property
+    def _blocks(self) -> int:
+        load = self.workload
+        sequences = -(-load.sequences // self.settings.data)
+        return self.plan.blocks_of_load(load.context_tokens, sequences, load.shared_prefix_tokens)
+
+    @property
+    def dtypes(self) -> RequestedDtypes:
+        """The formats of the cache, canonical."""
+        own = model_dtype(self.architecture, self.settings.dtype)
+        form = KV_WORDS[self.plan.kv_dtype]
+        kv = own if form == "auto" else form
+        return RequestedDtypes(kv, kv, state_dtypes(self.architecture, self.settings), None)
+
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        """What nothing says and had to be assumed."""
+        return tuple(Note(f"{code}_assumed", "warning", _ASSUMED[code]) for code in self.plan.assumed)
+
+    @property
+    def details(self) -> dict[str, object]:
+        """Blocks, groups, and the settings that they follow from."""
+        plan, schedule = self.plan, self.plan.schedule
+        return {
+            "block_size_tokens": plan.block_size_tokens,
+            "bytes_per_block": plan.pool_bytes_per_block,
+            "blocks_per_request": plan.blocks_per_request,
+            "blocks": self._blocks,
+            "groups": [group.to_dict() for group in plan.groups],
+            "kv_cache_dtype": plan.kv_dtype,
+            "attention_backends": list(plan.backends),
+            "max_model_len": schedule.max_model_tokens,
+            "max_num_batched_tokens": schedule.batched_tokens,
+            "max_num_seqs": schedule.sequences,
+            "in_flight_tokens": schedule.in_flight_tokens,
+            "prefix_caching": schedule.prefix_caching,
+            "gpu": self.settings.gpu.name,
+        }
+
+    @property
+    def max_sequences(self) -> int | None:
+        """Sequences of every replica, where a flag says them."""
+        most = self.settings.max_sequences
+        return None if most is None else most * self.settings.data
+
+    @property
+    def max_context_tokens(self) -> int | None:
+        """The longest request, where a flag says it."""
+        return parse_flags(self.args).max_model_tokens or None
+
+    def with_sequences(self, count: int) -> VllmCapacity:
+        """Return the same plan under another number of sequences."""
+        return replace(self, workload=replace(self.workload, sequences=count))
+
+    def pool(self, available_bytes: int) -> Pool:
+        """Return blocks, tokens and concurrency of a budget on every rank."""
+        plan = self.plan
+        found = plan.pool(available_bytes)
+        longest = plan.with_longest(found.max_model_tokens) if plan.fits_length else plan
+        return Pool(
+            available_bytes,
+            found.num_blocks,
+            plan.block_size_tokens,
+            plan.pool_bytes_per_block,
+            longest.blocks_per_request,
+            longest.bytes_per_request,
+            found.capacity_tokens,
+            found.max_concurrency,
+            max_running_requests=plan.schedule.sequences,
+            groups=tuple(
+                PoolGroup(g.kind, g.num_layers, g.block_size_tokens, g.page_bytes, g.blocks_per_request)
+                for g in longest.groups
+            ),
+        )
+
+    def budget(self, available_bytes: int) -> int:
+        """Return the bytes of the pool: those of the blocks that a flag gives instead of a budget."""
+        given = self.plan.num_blocks_override
+        return available_bytes if given is None else given * self.plan.stage_bytes_per_block
+
+    def allocated_bytes(self, available_bytes: int) -> tuple[int, ...]:
+        """Return the bytes of the blocks on a rank, by pipeline stage."""
+        blocks = self.plan.pool(available_bytes).num_blocks
+        return tuple(blocks * max(stage, default=0) for stage in self.plan.stages)
+
+    def admission(self, available_bytes: int) -> tuple[Note, ...]:
+        """Return why vLLM would not start as told: more sequences than blocks of a hybrid."""
+        found = self.plan.pool(available_bytes)
+        if not found.sequences_exceed_blocks or not found.num_blocks:
+            return ()
+        most, blocks = f"{self.plan.schedule.sequences:,}", f"{found.num_blocks:,}"
+        text = f"vllm does not start a hybrid with up to {most} sequences on {blocks} blocks"
+        return (Note("sequences_exceed_blocks", "warning", text, (("sequences", most), ("blocks", blocks))),)
+
+    def launch_command(self, model: str, available_bytes: int) -> str:
+        """Return the line that starts vLLM for this load."""
+        blocks = self.plan.pool(available_bytes).num_blocks if self.admission(available_bytes) else None
+        return launch_command(model, self.settings, self.workload, self.plan, self.args, blocks)
+
+
+ENGINE = VllmEngine()
+__all__ = ["ENGINE", "VllmCapacity", "VllmEngine", "settings_of"]

@@ -1,0 +1,225 @@
+"""From keywords to a request: the model is read, the engine found, and what was left out filled in.
+
+``size`` and ``fit`` both start here, so that the same words mean the same load.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from kvgauge.architecture import ModelArchitecture, Note
+from kvgauge.dtypes import canonical_dtype
+from kvgauge.engines import load_engine, parse_engine
+from kvgauge.engines.base import RequestedDtypes
+from kvgauge.engines.setup import Setup
+from kvgauge.errors import FeatureUnsupportedError, InvalidRequestError
+from kvgauge.models import Model, ModelLike, load
+from kvgauge.request_notes import (
+    context_notes,
+    idle_option_notes,
+    override_notes,
+    parallel_notes,
+    reservation_notes,
+)
+from kvgauge.size_result import Request
+from kvgauge.units import parse_size, parse_tokens
+from kvgauge.workload import Parallelism, Workload
+
+if TYPE_CHECKING:
+    from kvgauge.engines.base import Engine
+    from kvgauge.engines.setup import Card
+    from kvgauge.sources.weight_files import Progress
+
+DEFAULT_CONTEXT_TOKENS = 32768
+
+
+@dataclass(frozen=True)
+class Options:
+    """The load and model options of every command, as they were given; None was not.
+
+    Args:
+        max_model_len: tokens that the engine is told to reserve; alone it is the context too.
+        kv_memory, utilization: what ``fit`` takes beside them.
+    """
+
+    context: int | str | None = None
+    max_model_len: int | str | None = None
+    sequences: int | None = None
+    encoder_tokens: int | str | None = None
+    image_tokens: int | str | None = None
+    shared_prefix: int | str | None = None
+    kv_dtype: str | None = None
+    k_dtype: str | None = None
+    v_dtype: str | None = None
+    state_dtype: str | None = None
+    index_dtype: str | None = None
+    mtp: int | None = None
+    tp: int | None = None
+    pp: int | None = None
+    dp: int | None = None
+    ep: int | None = None
+    dcp: int | None = None
+    kv_memory: int | str | None = None
+    utilization: float | str | None = None
+
+    @property
+    def parallelism(self) -> Parallelism:
+        """The ranks, one of each kind where none are given."""
+        given = (self.tp, self.pp, self.dp, self.ep, self.dcp)
+        return Parallelism(*(1 if ranks is None else ranks for ranks in given))
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A request that is understood, before anything is counted.
+
+    Args:
+        notes: what to say about the request; those of the engine's answer come after them.
+        late_notes: what to say after the engine's.
+    """
+
+    model: Model
+    engine: Engine
+    options: Options
+    request: Request
+    setup: Setup
+    notes: tuple[Note, ...]
+    late_notes: tuple[Note, ...]
+
+    @property
+    def architecture(self) -> ModelArchitecture:
+        """Shapes of the model."""
+        return self.model.architecture
+
+
+def prepare(
+    model: ModelLike,
+    options: Options,
+    *,
+    engine: str | None,
+    engine_args: str,
+    card: Card | None = None,
+    overrides: Mapping[str, object] | None = None,
+    revision: str | None = None,
+    refresh: bool = False,
+    offline: bool = False,
+    progress: Progress | None = None,
+) -> Prepared:
+    """Return the request that options make; an engine's flags go before them.
+
+    Raises:
+        KvgaugeError: the model or the request is refused.
+    """
+    loaded = load(
+        model, overrides=overrides, revision=revision, refresh=refresh, offline=offline, progress=progress
+    )
+    architecture = loaded.architecture
+    name, version = parse_engine(engine) if engine else ("theory", None)
+    implementation = load_engine(name)
+    version, version_notes = implementation.resolve_version(version)
+    given = options
+    flag_notes: tuple[Note, ...] = ()
+    told = implementation.told(engine_args) if engine_args.strip() else {}
+    if told:
+        from kvgauge.told_flags import flags_first  # noqa: PLC0415 - few give flags
+
+        options, flag_notes = flags_first(options, told)
+    reserve = _reserve(options.max_model_len, architecture)
+    workload = _workload(architecture, options, reserve)
+    dtypes = RequestedDtypes(
+        _dtype(options.k_dtype or options.kv_dtype),
+        _dtype(options.v_dtype or options.kv_dtype),
+        _dtype(options.state_dtype),
+        _dtype(options.index_dtype),
+    )
+    spread = options.parallelism
+    word = options.k_dtype or options.v_dtype or options.kv_dtype
+    memory = None if options.kv_memory is None else parse_size(options.kv_memory, what="kv-memory")
+    request = Request(
+        workload, spread, dtypes, name, version, engine_args, _defaulted(options, architecture, engine)
+    )
+    return Prepared(
+        loaded,
+        implementation,
+        options,
+        request,
+        Setup(spread, reserve, None if _dtype(word) is None else word, card, memory),
+        (
+            *architecture.notes,
+            *override_notes(architecture, loaded.raw.overrides),
+            *context_notes(architecture, workload),
+            *reservation_notes(workload, reserve),
+            *idle_option_notes(
+                architecture, workload, dtypes, encoder_given=given.encoder_tokens is not None
+            ),
+            *version_notes,
+            *flag_notes,
+        ),
+        parallel_notes(workload, spread, loaded.raw.config),
+    )
+
+
+def _defaulted(options: Options, architecture: ModelArchitecture, engine: str | None) -> tuple[str, ...]:
+    """Return the fields of the request that were not given."""
+    given = {
+        "context_tokens": options.context if options.context is not None else options.max_model_len or None,
+        "sequences": options.sequences,
+        "encoder_tokens": options.encoder_tokens if architecture.is_encoder_decoder else 0,
+        "k_dtype": options.k_dtype or options.kv_dtype,
+        "v_dtype": options.v_dtype or options.kv_dtype,
+        "engine": engine,
+    }
+    return tuple(name for name, value in given.items() if value is None)
+
+
+def _dtype(word: str | None) -> str | None:
+    return None if word is None or word.strip().lower() == "auto" else canonical_dtype(word)
+
+
+def _reserve(text: int | str | None, architecture: ModelArchitecture) -> int | None:
+    return None if text is None else _tokens(text, architecture, "max-model-len")
+
+
+def _workload(architecture: ModelArchitecture, options: Options, reserve: int | None) -> Workload:
+    limit = architecture.context_limit_tokens
+    if options.context is not None:
+        context = _tokens(options.context, architecture, "context")
+    elif reserve:
+        context = reserve
+    else:
+        context = DEFAULT_CONTEXT_TOKENS if limit is None else min(DEFAULT_CONTEXT_TOKENS, limit)
+    if options.encoder_tokens is not None:
+        encoder = parse_tokens(options.encoder_tokens, what="encoder-tokens")
+    elif architecture.is_encoder_decoder:
+        encoder = architecture.encoder_tokens or context
+    else:
+        encoder = 0
+    mtp = options.mtp or 0
+    if mtp and not architecture.mtp_layers:
+        raise FeatureUnsupportedError(
+            "the config describes no multi-token-prediction layers", hint="leave --mtp out", field="mtp"
+        )
+    return Workload(
+        context,
+        1 if options.sequences is None else options.sequences,
+        encoder,
+        parse_tokens(options.image_tokens or 0, what="image-tokens"),
+        parse_tokens(options.shared_prefix or 0, what="shared-prefix"),
+        mtp,
+    )
+
+
+def _tokens(text: int | str, architecture: ModelArchitecture, option: str) -> int:
+    limit = architecture.context_limit_tokens
+    if isinstance(text, str) and text.strip().lower() == "max":
+        if limit is None:
+            raise InvalidRequestError(
+                f"--{option} max: the config states no limit", hint="give a number of tokens", field=option
+            )
+        return limit
+    return parse_tokens(text, what=option)
+
+
+__all__ = ["Model", "Options", "Prepared", "prepare"]
