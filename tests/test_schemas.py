@@ -15,7 +15,7 @@ from designs import DESIGNS, LOADS
 from gguf_files import QWEN3
 from kvgauge.errors import KvgaugeError
 
-NAMES = ("size", "compare", "explain", "models", "engines", "doctor", "completion", "error")
+NAMES = ("size", "compare", "explain", "models", "gpus", "engines", "doctor", "completion", "error")
 
 
 def schema(name: str) -> dict:
@@ -94,6 +94,7 @@ COMMANDS = {
     "compare": ["compare", "Qwen/Qwen3-8B", "Qwen/Qwen3-30B-A3B"],
     "explain": ["explain", "Qwen/Qwen3.5-35B-A3B", "--lang", "zh"],
     "models": ["models"],
+    "gpus": ["gpus"],
     "engines": ["engines"],
     "doctor": ["doctor"],
     "completion": ["completion", "fish"],

@@ -32,15 +32,15 @@ _FOUR_FIGURES = Fraction(1999, 2)
 _NUMBER = r"(\d{1,20}(?:\.\d{1,9})?)\s*([a-z]*)"  # compiled when one is read
 
 
-def _scaled(text: str, scales: dict[str, int], what: str, example: str) -> int:
+def _scaled(text: str, scales: dict[str, int], what: str, example: str, *, rounds: bool = False) -> int:
     match = re.fullmatch(_NUMBER, text.strip().replace(",", "").replace("_", ""), re.IGNORECASE)
     scale = scales.get(match[2].lower()) if match else None
     if match is None or scale is None:
         raise InvalidRequestError(f"{what} {text!r} is not understood", hint=f"write it like {example}")
     value = Fraction(match[1]) * scale
-    if value.denominator != 1:
+    if value.denominator != 1 and not rounds:
         raise InvalidRequestError(f"{what} {text!r} is not a whole number", hint=f"write it like {example}")
-    return int(value)
+    return round(value)
 
 
 def parse_tokens(text: str | int, *, what: str = "context") -> int:
@@ -60,8 +60,11 @@ def parse_tokens(text: str | int, *, what: str = "context") -> int:
     return value
 
 
-def parse_size(text: str | int, *, what: str = "size") -> int:
+def parse_size(text: str | int, *, what: str = "size", rounds: bool = False) -> int:
     """Read a memory size in bytes: ``80GiB``, ``80GB``, ``81920MiB``, or plain bytes.
+
+    Args:
+        rounds: a size that is no whole number of bytes (47.4GiB) is the nearest one, and no error.
 
     Raises:
         InvalidRequestError: malformed, negative or absurd.
@@ -71,7 +74,11 @@ def parse_size(text: str | int, *, what: str = "size") -> int:
     """
     if isinstance(text, bool) or not isinstance(text, int | str):
         raise InvalidRequestError(f"{what} {text!r} is not a size", hint="write it like 80GiB or 80GB")
-    value = text if isinstance(text, int) else _scaled(text, _SIZE_SCALES, what, "80GiB, 80GB or 81920MiB")
+    value = (
+        text
+        if isinstance(text, int)
+        else _scaled(text, _SIZE_SCALES, what, "80GiB, 80GB or 81920MiB", rounds=rounds)
+    )
     if not 0 <= value <= MAX_SIZE_BYTES:
         raise InvalidRequestError(f"{what} {text!r} is out of range", hint="write it like 80GiB")
     return value

@@ -16,9 +16,9 @@ from kvgauge.errors import FeatureUnsupportedError
 if TYPE_CHECKING:
     from kvgauge.render.messages import Lang
 
-VERBS = ("size", "compare", "explain", "models", "engines", "doctor", "completion")
+VERBS = ("size", "compare", "explain", "models", "gpus", "engines", "doctor", "completion")
 SHELLS = ("bash", "zsh", "fish")
-LATER_VERBS = ("fit", "plan", "verify", "accuracy", "gpus", "learn", "serve")
+LATER_VERBS = ("fit", "plan", "verify", "accuracy", "learn", "serve")
 
 _TRUE = frozenset({"1", "true", "t", "yes", "y", "on"})
 _GROUP_FLAGS = frozenset({"--help", "-h", "--version"})

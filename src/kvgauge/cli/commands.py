@@ -134,13 +134,21 @@ def make_command(verb: str) -> click.Command:
         params.append(click.Argument(["models"], nargs=-1, required=True, metavar="MODEL..."))
     elif verb == "models":
         params.append(click.Argument(["filter"], required=False))
+    elif verb == "gpus":
+        params.append(click.Argument(["filter"], nargs=-1, metavar="[FILTER]"))
     elif verb == "completion":
         params.append(click.Argument(["shell"], type=click.Choice(SHELLS)))
     return Command(verb, params=params, callback=_callback(verb), add_help_option=False)
 
 
 #: The module of each verb; the others are in ``inventory``.
-_MODULES = {"size": "answers", "compare": "answers", "explain": "answers", "completion": "completion_script"}
+_MODULES = {
+    "size": "answers",
+    "compare": "answers",
+    "explain": "answers",
+    "completion": "completion_script",
+    "gpus": "gpus",
+}
 
 
 def _callback(verb: str) -> Callable[..., int]:

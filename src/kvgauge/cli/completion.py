@@ -123,15 +123,24 @@ def _values(option: OptionRow) -> Iterable[str]:
         from kvgauge.dtypes import dtype_words  # noqa: PLC0415
 
         return dtype_words()
-    if option.name == "engine":
-        return _engines()
-    if option.name == "weights":
-        from kvgauge.weight_schemes import scheme_words  # noqa: PLC0415
-
-        return scheme_words()
     if option.metavar == "FILE":
         return (FILES,)
-    return ("max",) if option.name == "context" else ()
+    words = {"engine": _engines, "weights": _schemes, "gpu": _gpus, "gpu_file": _files, "context": _contexts}
+    return words[option.name]() if option.name in words else ()
+
+
+def _files() -> Iterable[str]:
+    return (FILES,)
+
+
+def _contexts() -> Iterable[str]:
+    return ("max",)
+
+
+def _schemes() -> Iterable[str]:
+    from kvgauge.weight_schemes import scheme_words  # noqa: PLC0415
+
+    return scheme_words()
 
 
 def _engines() -> Iterable[str]:
@@ -151,6 +160,8 @@ def _arguments(given: Sequence[str], last: str) -> Iterable[str]:
         return SHELLS if len(given) == 1 else ()
     if verb == "help":
         return VERBS
+    if verb == "gpus":
+        return _gpus()[:-1] if len(given) == 1 else ()
     takes_model = verb == "compare" or (verb in ("size", "explain", "models") and len(given) == 1)
     return (*_models(), FILES) if takes_model else ()
 
@@ -163,6 +174,15 @@ def _models() -> Iterable[str]:
 
     names = json.loads(read_data("names.json"))
     return sorted((*names["models"], *names["aliases"]), key=str.lower)
+
+
+def _gpus() -> list[str]:
+    """Return the ids of the accelerators, and ``local``, from the list of names alone."""
+    import json  # noqa: PLC0415
+
+    from kvgauge.data import read_data  # noqa: PLC0415
+
+    return [*(row[0] for row in json.loads(read_data("accelerator_names.json"))), "local"]
 
 
 def _fitting(words: Iterable[str], last: str) -> list[str]:

@@ -20,6 +20,7 @@ ARGUMENTS = {
     "compare": " MODEL...",
     "explain": " MODEL",
     "models": " [FILTER]",
+    "gpus": " [FILTER]",
     "completion": " bash|zsh|fish",
 }
 
@@ -28,6 +29,7 @@ _EXAMPLES = {
     "compare": "kvgauge compare Qwen/Qwen3-8B Qwen/Qwen3-32B --sequences 8",
     "explain": "kvgauge explain Qwen/Qwen3.5-35B-A3B --context 32k",
     "models": "kvgauge models qwen3",
+    "gpus": "kvgauge gpus h100",
 }
 
 #: Section, spelling and meaning of one option.

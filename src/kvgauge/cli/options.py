@@ -103,6 +103,7 @@ VERB_OPTIONS: dict[str, tuple[OptionRow, ...]] = {
     "compare": (*LOAD, MARKDOWN, *OUTPUT, *LATER),
     "explain": (*LOAD, MARKDOWN, *OUTPUT, *LATER),
     "models": (MARKDOWN, *OUTPUT),
+    "gpus": (MARKDOWN, *OUTPUT),
     "engines": OUTPUT,
     "doctor": OUTPUT,
     "completion": OUTPUT,

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from kvgauge.render.messages import gpus_en
+
 #: English notes are the notes' own messages.
 NOTES: Mapping[str, str] = {}
 
 MESSAGES: Mapping[str, str] = {
+    **gpus_en.MESSAGES,
     # the size answer
     "headline_theory": "{model}: {total} of {what} for {load}",
     "headline_engine": "{model}: {engine} sets aside {total} of {what} for {load}",

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from kvgauge.render.messages import gpus_zh
+
 NOTES: Mapping[str, str] = {
+    **gpus_zh.NOTES,
     "kv_dtype_prescribed": "检查点要求使用 {dtype} 的 KV 缓存（{field}）",
     "kv_dtype_partial": "KV dtype 不影响：{streams}",
     "dtype_assumed": "配置没有写 dtype；凡随模型 dtype 的部分按 bf16 计算",
@@ -53,6 +56,7 @@ NOTES: Mapping[str, str] = {
 }
 
 MESSAGES: Mapping[str, str] = {
+    **gpus_zh.MESSAGES,
     # the size answer
     "headline_theory": "{model}：{load}需要 {total} {what}",
     "headline_engine": "{model}：{load}，{engine} 预留 {total} {what}",

@@ -1,0 +1,37 @@
+"""Accelerators: the shipped catalogue, names as people and tools write them, own files, this machine.
+
+Start with ``parse_gpu("8 x H100")``, ``parse_memory("80GiB:2")``, ``read_gpu_file(path)``; each gives
+``Accelerator`` objects.
+"""
+
+from __future__ import annotations
+
+from kvgauge.hardware.accelerators import (
+    Accelerator,
+    Figure,
+    Link,
+    MemoryRange,
+    Price,
+    Tflops,
+    accelerator,
+    all_accelerators,
+    of_memory,
+)
+from kvgauge.hardware.files import read_gpu_file
+from kvgauge.hardware.names import matches, parse_gpu, parse_memory
+
+__all__ = [
+    "Accelerator",
+    "Figure",
+    "Link",
+    "MemoryRange",
+    "Price",
+    "Tflops",
+    "accelerator",
+    "all_accelerators",
+    "matches",
+    "of_memory",
+    "parse_gpu",
+    "parse_memory",
+    "read_gpu_file",
+]
