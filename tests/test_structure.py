@@ -30,7 +30,7 @@ ALLOWED = {
     },
     "sources": {"_version", "data", "errors", "sources"},
     "engines": {
-        "architecture", "dtypes", "engines", "errors", "layers", "sharding", "stored_weights", "units",
+        "architecture", "data", "dtypes", "engines", "errors", "layers", "sharding", "stored_weights", "units",
         "weight_formats", "weights", "workload",
     },
     "cache": {"architecture", "dtypes", "engines", "errors", "layers", "workload"},

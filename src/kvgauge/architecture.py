@@ -61,6 +61,8 @@ class ModelArchitecture:
         modelopt_kv_dtype: the same as a ModelOpt block asks for it, the one scheme that vLLM obeys unasked.
         encoder_tokens: fixed length of the encoder's output (Whisper: 1500), or None.
         encoder_only: the model keeps no cache by design.
+        dimensions: sizes that only an engine's working buffers depend on, under their names in GGUF metadata;
+            the largest where the file lists one a layer.
     """
 
     model_type: str
@@ -79,6 +81,7 @@ class ModelArchitecture:
     modelopt_kv_dtype: str | None = None
     fields: tuple[tuple[str, object], ...] = ()
     notes: tuple[Note, ...] = ()
+    dimensions: tuple[tuple[str, int], ...] = ()
 
     @cached_property
     def groups(self) -> tuple[LayerGroup, ...]:

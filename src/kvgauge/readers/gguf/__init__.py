@@ -12,6 +12,7 @@ from kvgauge.architecture import ModelArchitecture, Note
 from kvgauge.errors import InvalidFieldError, UnknownArchitectureError
 from kvgauge.layers import LayerCache, LayerKind, Mechanism
 from kvgauge.readers.gguf.decoder import MLA_KEYS, block_counts, read_layers
+from kvgauge.readers.gguf.dimensions import read_dimensions
 from kvgauge.readers.gguf.metadata import Metadata, Shapes
 from kvgauge.readers.gguf.rows import ArchitectureRow, architecture_row
 from kvgauge.readers.values import MAX_HEADS, MAX_WINDOW, is_int, short
@@ -70,6 +71,7 @@ def read_metadata(metadata: Mapping[str, object], shapes: Shapes | None = None) 
         is_encoder_decoder=row.encoder_decoder,
         fields=tuple(meta.used.items()),
         notes=_notes(meta, row),
+        dimensions=read_dimensions(meta),
     )
 
 
