@@ -25,6 +25,7 @@ from kvgauge.readers.hf.mixers.attention import query_heads
 from kvgauge.readers.hf.nesting import language_view
 from kvgauge.readers.hf.quantization import modelopt_kv_dtype, prescribed_kv_dtype, unknown_kv_word
 from kvgauge.readers.hf.rows import ModelTypeRow, model_type_row
+from kvgauge.readers.hf.towers import tower_dimensions
 
 
 class _Reader(Protocol):
@@ -89,6 +90,7 @@ def read_config(
         modelopt_kv_dtype=modelopt_kv_dtype(view, quantization),
         fields=tuple(log.used.items()),
         notes=(*dtype_notes, *_reading_notes(view, row, log, count)),
+        dimensions=tower_dimensions(config, view),
     )
 
 
