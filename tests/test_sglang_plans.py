@@ -186,6 +186,14 @@ def test_encoder_decoders_and_unknown_recurrences_are_refused():
         plan(catalogue_architecture("Qwen/Qwen3-8B"), replace(H100, tensor=3))
 
 
+def test_what_is_assumed_is_said():
+    latent = load({**PLAIN, "kv_lora_rank": 64, "qk_rope_head_dim": 16, "architectures": ["NewForCausalLM"]})
+    assert plan(latent.architecture, H100).assumed == ("latent",)
+    model = catalogue_architecture("Qwen/Qwen3-8B")
+    drafted = replace(H100, kv_dtype="nvfp4", speculation=SglangSpeculation("EAGLE3", model="a/b"))
+    assert plan(model, drafted).assumed == ("drafter_layers", "nvfp4_workspace")
+
+
 # -- versions -------------------------------------------------------------------------------------
 
 

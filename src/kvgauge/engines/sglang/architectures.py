@@ -30,6 +30,13 @@ _MINIMAX_M3 = (
 )
 _INKLING = ("InklingForConditionalGeneration",)
 
+_EARLY_DEEPSEEK = (
+    "DeepseekV3ForCausalLM", "DeepseekV32ForCausalLM", "KimiK25ForConditionalGeneration",
+    "MistralLarge3ForCausalLM",
+    "PixtralForConditionalGeneration", "GlmMoeDsaForCausalLM", "HYV4ForCausalLM", "LongcatFlashForCausalLM",
+    "Dots3NoteForCausalLM", "KimiK3ForConditionalGeneration",
+)  # fmt: skip
+
 _POOLS_058 = frozenset({"Llama4ForConditionalGeneration", "GptOssForCausalLM", "MiMoV2FlashForCausalLM"})
 _POOLS_059 = _POOLS_058 | {"Step3p5ForCausalLM"}
 _POOLS_0512 = _POOLS_059 | {*_DEEPSEEK_V4, *_MIMO_V2, *_GEMMA4[:2], "LagunaForCausalLM"}
@@ -86,6 +93,15 @@ _NO_EXTRA_BUFFER = frozenset({
     "MiniCPMSALAForCausalLM", "InternS2MobiusForConditionalGeneration", "GigaChat35ForCausalLM",
 })  # fmt: skip
 
+#: Architectures whose latents are kept as such; of others it is not known.
+LATENT_ARCHITECTURES = frozenset({
+    "DeepseekV2ForCausalLM", *_EARLY_DEEPSEEK, "Glm4MoeLiteForCausalLM", "Glm5NextForConditionalGeneration",
+    "DotsVLMForCausalLM", "GigaChat35ForCausalLM", "MiniCPM3ForCausalLM", "DeepseekVL2ForCausalLM",
+    "KimiVLForConditionalGeneration", "KimiLinearForCausalLM", "BailingMoeV2_5ForCausalLM",
+    "BailingMoeV3ForCausalLM", "BailingMoeV3VLForConditionalGeneration", "BailingMoeForCausalLM",
+    "SarvamMLAForCausalLM",
+})  # fmt: skip
+
 #: Nested models whose images and sound are off unless asked for.
 _IMAGES_OFF = frozenset({
     "Gemma3ForConditionalGeneration", "Llama4ForConditionalGeneration", "Step3VLForConditionalGeneration",
@@ -124,12 +140,6 @@ class Backends(NamedTuple):
     other: str | None = None
 
 
-_EARLY_DEEPSEEK = (
-    "DeepseekV3ForCausalLM", "DeepseekV32ForCausalLM", "KimiK25ForConditionalGeneration",
-    "MistralLarge3ForCausalLM",
-    "PixtralForConditionalGeneration", "GlmMoeDsaForCausalLM", "HYV4ForCausalLM", "LongcatFlashForCausalLM",
-    "Dots3NoteForCausalLM", "KimiK3ForConditionalGeneration",
-)  # fmt: skip
 _BY_ARCHITECTURE: Mapping[tuple[str, ...], Backends] = {
     _EARLY_DEEPSEEK: Backends("trtllm_mla"),
     ("GptOssForCausalLM", "Llama4ForConditionalGeneration", "Llama4ForCausalLM"): Backends(

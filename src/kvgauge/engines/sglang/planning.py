@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from kvgauge.architecture import ModelArchitecture
-from kvgauge.engines.sglang.architectures import WIDE_DRAFTS, class_name
+from kvgauge.engines.sglang.architectures import LATENT_ARCHITECTURES, WIDE_DRAFTS, class_name
 from kvgauge.engines.sglang.backends import attention_of
 from kvgauge.engines.sglang.cells import CellRules, LayerCell, has_window_pool, layer_cells, token_bytes
 from kvgauge.engines.sglang.compressed import compressed_cell
@@ -65,7 +65,7 @@ def plan(architecture: ModelArchitecture, settings: SglangSettings) -> SglangPla
         )
         if compressed
         else (),
-        _assumed(settings, form),
+        _assumed(architecture, settings, form),
     )
 
 
@@ -207,13 +207,16 @@ def _with_window_drafts(architecture: ModelArchitecture, stage: StageCell, count
     )
 
 
-def _assumed(settings: SglangSettings, form: str) -> tuple[str, ...]:
+def _assumed(architecture: ModelArchitecture, settings: SglangSettings, form: str) -> tuple[str, ...]:
     """Return codes of what no rule or flag says."""
     codes: list[str] = []
     speculation = settings.speculation
     named = bool(speculation.model) or speculation.has_own_shape
     if speculation.on and speculation.drafter is None and named:
         codes.append("drafter_layers")
+    latent = any(layer.kind is LayerKind.LATENT for layer in architecture.layers)
+    if latent and class_name(architecture) not in LATENT_ARCHITECTURES:
+        codes.append("latent")
     if form == "nvfp4":
         codes.append("nvfp4_workspace")
     return tuple(codes)

@@ -15,7 +15,7 @@ from kvgauge.engines.sglang.architectures import STATE_ARCHITECTURES, class_name
 from kvgauge.engines.sglang.settings import SglangSettings
 from kvgauge.engines.sglang.versions import SglangRules
 from kvgauge.errors import FeatureUnsupportedError, InvalidRequestError
-from kvgauge.layers import LayerCache, LayerKind, Mechanism, Role
+from kvgauge.layers import LayerCache, LayerKind, Mechanism, Role, Stream
 from kvgauge.units import GIB
 
 _STATE = frozenset({LayerKind.RECURRENT, LayerKind.CONVOLUTION})
@@ -93,8 +93,18 @@ def _layer_bytes(architecture: ModelArchitecture, layer: LayerCache, settings: S
     for stream in layer.streams:
         vectors = rank_vectors(stream.vectors, stream.shard, ranks, stream.role)
         dtype = state if stream.role is Role.RECURRENT else _CONV_DTYPE
-        size += row_bytes(dtype, stream.role, vectors, stream.width, stream.columns)
+        size += row_bytes(dtype, stream.role, vectors, _width(layer, stream), stream.columns)
     return size
+
+
+def _width(layer: LayerCache, stream: Stream) -> int:
+    """Return a head's width: a delta net with a convolution over values alone is given columns of Q and K."""
+    convolutions = [one for one in layer.streams if one.role is Role.CONV]
+    alone = layer.mechanism is Mechanism.GATED_DELTA_NET and len(convolutions) == 1
+    if not alone or stream.role is not Role.CONV:
+        return stream.width
+    state = next(one for one in layer.streams if one.role is Role.RECURRENT)
+    return stream.width + 2 * (state.width // stream.width)
 
 
 def _state_dtype(architecture: ModelArchitecture, settings: SglangSettings) -> str:
