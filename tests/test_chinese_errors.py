@@ -46,6 +46,8 @@ NOT_SHOWN = {
     "{} {}, and {} keeps off the network", "{} in {}", "{}.kv_cache_quant_algo = {}",
     "kvgauge [COMMAND] MODEL [OPTIONS]", "kvgauge {} [OPTIONS]",
     "local cache", "local cache, {}", "pulled by Ollama", "{}, commit {}", ", commit {}", "as {}: {}",
+    "own file", "this machine", "rule: the tool's total less what a driver keeps", "vram total memory (b)",
+    "card series", "card model", "device name", "gfx version", "Apple M",
     "Bearer {}", "bytes (\\d{1,19})-(\\d{1,19})/(\\d{1,19})", "{} {} layers",
 }  # fmt: skip
 

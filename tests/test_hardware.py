@@ -16,6 +16,7 @@ from kvgauge.data import data_file
 from kvgauge.errors import InvalidRequestError, KvgaugeError
 from kvgauge.hardware import accelerator, all_accelerators, matches, parse_gpu, parse_memory
 from kvgauge.hardware.names import MAX_COUNT, name_rows
+from kvgauge.render.messages.errors_zh import chinese
 from kvgauge.units import GB, GIB, MIB
 
 DEVICES = list(all_accelerators())
@@ -229,6 +230,8 @@ def test_what_is_refused(text, message, hint):
     assert message in caught.value.message
     assert hint in caught.value.hint
     assert caught.value.field == "gpu"
+    for said in (caught.value.message, caught.value.hint):
+        assert chinese(said) != said
 
 
 _PIECES = st.sampled_from(

@@ -6,6 +6,8 @@ Start with ``parse_gpu("8 x H100")``, ``parse_memory("80GiB:2")``, ``read_gpu_fi
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from kvgauge.hardware.accelerators import (
     Accelerator,
     Figure,
@@ -17,8 +19,10 @@ from kvgauge.hardware.accelerators import (
     all_accelerators,
     of_memory,
 )
-from kvgauge.hardware.files import read_gpu_file
 from kvgauge.hardware.names import matches, parse_gpu, parse_memory
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 __all__ = [
     "Accelerator",
@@ -35,3 +39,10 @@ __all__ = [
     "parse_memory",
     "read_gpu_file",
 ]
+
+
+def read_gpu_file(path: str | Path) -> tuple[Accelerator, ...]:
+    """Return the devices of an own file; see ``hardware.files``."""
+    from kvgauge.hardware import files  # noqa: PLC0415 - most runs name a device of the catalogue
+
+    return files.read_gpu_file(path)

@@ -92,6 +92,10 @@ def _unknown(key: str) -> InvalidFieldError:
     return InvalidFieldError(f"{shown!r} is no field of a device", hint=_HINT, field=shown)
 
 
+def _missing(place: str) -> MissingFieldError:
+    return MissingFieldError(f"{place} is missing", hint=_HINT, field=place)
+
+
 def _bad(place: str, what: str) -> InvalidFieldError:
     return InvalidFieldError(f"{place} is not {what}", hint=_HINT, field=place)
 
@@ -101,7 +105,7 @@ def _checked(row: Mapping[str, object], place: str) -> dict[str, Any]:
     given = {key: value for key, value in row.items() if value is not None}
     for key in ("name", "memory"):
         if key not in given:
-            raise MissingFieldError(f"{place}{key} is missing", hint=_HINT, field=f"{place}{key}")
+            raise _missing(place + key)
     for key in given:
         if key not in _FIELDS:
             raise _unknown(key)
@@ -167,9 +171,7 @@ def _memory(value: object, place: str) -> object:
         if key not in keys | {"grade", "source"}:
             raise _unknown(str(key))
     if value.get("central_bytes") is None:
-        raise MissingFieldError(
-            f"{place}.central_bytes is missing", hint=_HINT, field=f"{place}.central_bytes"
-        )
+        raise _missing(f"{place}.central_bytes")
     central = _bytes(value["central_bytes"], f"{place}.central_bytes")
     sizes = {key: _bytes(value.get(key) or central, f"{place}.{key}") for key in sorted(keys)}
     if not sizes["low_bytes"] <= central <= sizes["high_bytes"]:

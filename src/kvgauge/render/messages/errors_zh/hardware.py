@@ -11,10 +11,6 @@ TABLE: Mapping[str, str] = {
     "'kvgauge gpus' lists what is known; --memory 80GiB takes any device by its memory": (
         "'kvgauge gpus' 列出已知设备；--memory 80GiB 可按显存指定任何设备"
     ),
-    "did you mean {names+}? Else 'kvgauge gpus' lists what is known; "
-    "--memory 80GiB takes any device by its memory": (
-        "是否想写 {names+}？否则 'kvgauge gpus' 列出已知设备；--memory 80GiB 可按显存指定任何设备"
-    ),
     "{0}: {1} is no number of devices": "{0}：{1} 不是设备数量",
     "1 to {0}": "1 到 {0}",
     "{0} is a size, not a device": "{0} 是大小，不是设备",
@@ -22,8 +18,8 @@ TABLE: Mapping[str, str] = {
     "{0} names several kinds of devices": "{0} 写了几种设备",
     "give one kind at a time": "一次只写一种设备",
     "no device of that family is called {0}": "该系列中没有名为 {0} 的设备",
-    "known are {0}": "已知的有 {0}",
-    "known are {0} and {1} more": "已知的有 {0} 等，另有 {1} 个",
+    "known are {forms?}": "已知的有 {forms?}",
+    "{0} and {1} more": "{0}，另有 {1} 个",
     "no device is known by the name {0}": "没有名为 {0} 的已知设备",
     "memory 0 holds nothing": "显存为 0，放不下任何内容",
     "write it like 80GiB or 80GiB:2": "写成 80GiB 或 80GiB:2",
@@ -37,9 +33,8 @@ TABLE: Mapping[str, str] = {
     "two rows have the name {0}": "有两行的名称都是 {0}",
     "give each its own": "请给每行不同的名称",
     "gpus is no list of 1 to {0} rows": "gpus 不是 1 到 {0} 行的列表",
-    "{0} is no object": "{0} 不是对象",
+    "gpus[{0}] is no object": "gpus[{0}] 不是对象",
     "{0} is no field of a device": "{0} 不是设备的字段",
-    "{0} is missing": "缺少 {0}",
     "{0} is not {what}": "{0} 不是{what}",
     "a text of 1 to {0} printable characters": " 1 到 {0} 个可打印字符的文本",
     "a number above 0": "大于 0 的数",
