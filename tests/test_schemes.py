@@ -300,6 +300,21 @@ def test_a_block_that_lists_nothing_says_so():
     assert not stored("Qwen/Qwen3-8B", NVFP4).notes
 
 
+def test_a_block_says_what_was_taken_for_granted():
+    for block in (BNB, AWQ, GPTQ, FP8, PACKED):
+        marked = stored("Qwen/Qwen3-8B", block | {"_assumed": ["kept_layers", "group_size", "other"]})
+        assert [n.code for n in marked.notes] == ["kept_layers_assumed", "group_size_assumed"]
+        assert {n.level for n in marked.notes} == {"warning"}
+        assert marked.num_bytes == stored("Qwen/Qwen3-8B", block).num_bytes
+    twice = stored(
+        "Qwen/Qwen3-8B",
+        {"quant_method": "modelopt", "quant_algo": "FP8", "_assumed": ["kept_layers"]},
+    )
+    assert [n.code for n in twice.notes] == ["kept_layers_assumed"]
+    with pytest.raises(InvalidFieldError, match="_assumed"):
+        stored("Qwen/Qwen3-8B", BNB | {"_assumed": 3})
+
+
 def test_prediction_modules_keep_their_inputs_and_have_fp8_experts():
     weights = stored("deepseek-ai/DeepSeek-V3")
     words = {

@@ -70,6 +70,33 @@ def test_entries_of_a_list_may_be_kinds_of_experts():
         read_weights(config | {"text_config": text})
 
 
+def test_a_composite_that_lost_its_towers_is_not_weighed_without_them():
+    """No file of a class that saves its towers: half of what it holds would be missing in silence."""
+    config = config_of("google/gemma-4-E2B-it")
+    lost = {k: v for k, v in config.items() if k not in ("vision_config", "audio_config")}
+    bare = {k: v for k, v in lost.items() if k != "transformers_version"}
+    with pytest.raises(MissingFieldError, match="vision_config"):
+        read_weights(bare)
+    for whole in (lost, bare | {"vision_config": None}, bare | {"vision_config": None, "audio_config": None}):
+        weights = read_weights(whole)
+        assert weights is not None
+        assert not set(weights.by_part) & {Part.VISION, Part.AUDIO}
+
+
+def test_a_tower_that_the_type_does_not_have_is_not_dropped():
+    vision = config_of("mistralai/Ministral-3-3B-Instruct-2512")["vision_config"]
+    plain = config_of("Qwen/Qwen3-8B")
+    assert read_weights(plain | {"vision_config": vision}) is None
+    assert read_weights(plain | {"vision_config": {}}) == read_weights(plain)
+
+
+def test_towers_of_one_family_meet_the_count_of_both():
+    """The hub counts 7,996,156,490 in gemma-4-E4B: keys and values of layers that share them, 42 scalars."""
+    weights = weights_of("google/gemma-4-E4B-it")
+    shared = 15 * (2 * 2 * 256 * 2560 + 256) + 3 * (2 * 2 * 512 * 2560 + 512)
+    assert weights.num_parameters + shared + 42 == 7_996_156_490
+
+
 def small_config(model_type: str) -> dict[str, Any]:
     lines = golden_lines("parameters_small_transformers_5.24.0.jsonl")
     return next(r["config"] for r in lines if r["config"]["model_type"] == model_type)

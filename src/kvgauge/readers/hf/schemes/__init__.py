@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from kvgauge.errors import FeatureUnsupportedError
+from kvgauge.readers.hf.schemes.assumed import assumptions
 from kvgauge.readers.hf.schemes.block import Block, find_block
 from kvgauge.stored_weights import StoredFamily, StoredWeights
 from kvgauge.weight_formats import plain
@@ -104,7 +105,7 @@ def read_scheme(block: Block) -> Scheme:
         raise block.unsupported("quant_method", method)
     module, reader = _METHODS[method]
     scheme: Scheme = getattr(import_module(f"{__name__}.{module}"), reader)(block)
-    return scheme
+    return scheme._replace(notes=tuple(dict.fromkeys((*scheme.notes, *assumptions(block)))))
 
 
 def _method(block: Block) -> str:

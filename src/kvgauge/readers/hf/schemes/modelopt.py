@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from kvgauge.architecture import Note
+from kvgauge.readers.hf.schemes.assumed import kept_layers
 from kvgauge.readers.hf.schemes.block import Block
 from kvgauge.readers.hf.schemes.formats import (
     SCALAR,
@@ -63,12 +63,7 @@ def read_modelopt(block: Block) -> Scheme:
     label = labelled("modelopt", chosen.name)
     if any(inner.has(name) for name in lists):
         return Scheme(label, (kept, Rule(chosen, takes=_REACH.takes)))
-    return Scheme(label, (Rule(chosen, takes=Reach(mtp=True).takes),), notes=(_unlisted(block),))
-
-
-def _unlisted(block: Block) -> Note:
-    text = "names no layers that stay at 16 bit; the head and routers alone are taken as such"
-    return Note("kept_layers_assumed", "warning", f"{block.path} {text}", (("field", block.path),))
+    return Scheme(label, (Rule(chosen, takes=Reach(mtp=True).takes),), notes=(kept_layers(block),))
 
 
 def _default_group(algorithm: str) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from kvgauge.readers.hf.config import ConfigView, ReadLog
@@ -62,7 +62,10 @@ def _read(config: Mapping[str, object], trace: Trace | None) -> ModelWeights | N
         if not _accounts_for(view, model_type_row(model_type), families):
             return None
     top = ConfigView(config, view.log)
-    for stack in (*row.stacks, *(text_row.stacks if text_row is not None and text_row is not row else ())):
+    stacks = (*row.stacks, *(text_row.stacks if text_row is not None and text_row is not row else ()))
+    if _has_strange_tower(stacks, top):
+        return None
+    for stack in stacks:
         if not _known_kind(stack, top):
             return None
         families += _stack_families(stack, top, view, trace)
@@ -164,11 +167,26 @@ def _known_kind(row: StackRow, top: ConfigView) -> bool:
     return kind is None or kind in row.kinds
 
 
+_TOWERS = ("vision_config", "audio_config")
+
+
+def _tells_towers(top: ConfigView) -> bool:
+    """Whether a file without one tower is whole: its class saved it, or it speaks of another."""
+    return any(top.mentions(name) for name in ("transformers_version", *_TOWERS))
+
+
+def _has_strange_tower(stacks: Sequence[StackRow], top: ConfigView) -> bool:
+    """Whether the file describes a tower that is no part of what its type is known to be made of."""
+    known = {row.section.partition(".")[0] for row in stacks}
+    sections = (top.section(name) for name in _TOWERS if name not in known)
+    return any(section is not None and section.values for section in sections)
+
+
 def _stack_families(
     row: StackRow, top: ConfigView, text: ConfigView, trace: Trace | None
 ) -> tuple[TensorFamily, ...]:
     section = top.section(row.section) if row.section else top
-    if section is None and (row.optional or top.mentions(row.section)):
+    if section is None and (top.mentions(row.section) or (row.optional and _tells_towers(top))):
         return ()
     if section is None and not top.mentions("transformers_version"):
         raise top.missing(row.section, "describes a part of the model")  # lost, not left to the class
