@@ -89,7 +89,7 @@ def parse_gpu(text: str, extra: Sequence[Accelerator] = ()) -> tuple[Accelerator
 
     Understood are names as people, nvidia-smi, torch, rocm-smi and Metal write them, with or without the
     maker, and ``2x H100``, ``H100:8``, ``8 x h200``, ``RTX 3090 x2``. A name that several forms bear stands
-    for the first of them in the catalogue: A100 and H100 for SXM with 80 GB, others for the smallest memory.
+    for the first of them in the catalogue: A100 and H100 for SXM with 80 GB, most for the smallest memory.
     ``local`` asks this machine. ``notes`` of the device say how the name was read.
 
     Args:
@@ -191,6 +191,10 @@ def _unknown(text: str, extra: Sequence[Accelerator]) -> InvalidRequestError:
     if re.fullmatch(_SIZE, shown, re.IGNORECASE):
         return InvalidRequestError(
             f"{shown!r} is a size, not a device", hint=f"--memory {shown} takes it", field="gpu"
+        )
+    if re.search(r"\b\dg\.\d{1,3}gb\b", shown, re.IGNORECASE):
+        return InvalidRequestError(
+            f"{shown!r} is a slice of a device", hint="--memory takes a slice by its own memory", field="gpu"
         )
     if re.search(r"\S\s*[+;,]\s*\S", shown) and len(re.split(r"[+;,]", shown)) < _MAX_FORMS:
         parts = [part for part in re.split(r"[+;,]", shown) if part.strip()]

@@ -28,6 +28,8 @@ _NOISE = frozenset((
 _SYNONYMS = {"mobile": "laptop", "notebook": "laptop", "pci": "pcie", "sxm3": "sxm2", "pciex16": "pcie"}
 
 _SIGNS = re.compile(r"\((?:r|tm|c)\)|[®™©]")
+#: A machine around the chip; its Pro is not the chip's.
+_MACHINE = re.compile(r"\b(?:mac\s?book(?:\s(?:pro|air))?|mac\s(?:studio|mini|pro)|imac)\b")
 _MEMORY = re.compile(r"(?<![\w.])(\d{1,4}(?:\.\d{1,3})?)\s*(?:gib|gb|g)(?![a-z0-9])")
 _GLUED_BEFORE = re.compile(
     r"\b(nvidia|geforce|tesla|quadro|rtx|gtx|pro|amd|radeon|instinct|rx|intel|arc|apple|tpu|huawei|ascend)"
@@ -54,6 +56,7 @@ def name_words(text: str) -> NameWords:
     (['3090', 'ti'], ['80gb', 'a100', 'sxm4'])
     """
     plain = _SIGNS.sub(" ", text[:MAX_NAME].lower()).replace("_", " ")
+    plain = _MACHINE.sub(" ", plain)
     plain = _MEMORY.sub(lambda found: f" {int(float(found[1]) + 0.5)}gb ", plain)
     plain = _GLUED_AFTER.sub(lambda found: f" {found[0]}", _GLUED_BEFORE.sub(r"\1 ", plain))
     found = _WORD.findall(plain)

@@ -15,6 +15,8 @@ TABLE: Mapping[str, str] = {
     "1 to {0}": "1 到 {0}",
     "{0} is a size, not a device": "{0} 是大小，不是设备",
     "--memory {0} takes it": "请用 --memory {0}",
+    "{0} is a slice of a device": "{0} 是设备的切片",
+    "--memory takes a slice by its own memory": "请用 --memory 写出该切片自己的显存",
     "{0} names several kinds of devices": "{0} 写了几种设备",
     "give one kind at a time": "一次只写一种设备",
     "no device of that family is called {0}": "该系列中没有名为 {0} 的设备",
