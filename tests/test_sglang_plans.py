@@ -123,6 +123,11 @@ def test_drafting_layers_and_states():
     pool = drafted.pool(40 * GIB)
     states = (pool.state_slots + 1 + 4 * (min(48, pool.state_slots // 5) + 1)) * 153944064
     assert states <= 40 * GIB * 0.9 / 1.9 < states + 2 * 153944064
+    earlier = replace(H100, version="0.5.8", speculation=SglangSpeculation("NEXTN"))
+    size = 153944064
+    assert (
+        plan(model, earlier).pool(80 * GIB).state_slots == int((80 * GIB - 48 * 4 * size) * 0.9 / 1.9) // size
+    )
     sparse = catalogue_architecture("deepseek-ai/DeepSeek-V3.2")
     assert (
         plan(sparse, replace(H100, speculation=SglangSpeculation("EAGLE"))).cell_bytes == 78324 + 1152 + 132
@@ -169,6 +174,20 @@ def test_memory_left_by_the_fraction():
     left = static_bytes(int(6.09 * GIB), int(21.63 * GIB), "0.85")
     assert left / GIB == pytest.approx(2.8455)
     assert static_bytes(GIB, 8 * GIB, 0.8) == 0
+    told = plan(catalogue_architecture("Qwen/Qwen3.5-27B"), parse_flags("--mem-fraction-static 0.5", H100))
+    assert told.budget_bytes(6 * GIB, 8 * GIB) == 2 * GIB - (100 << 20)
+
+
+@pytest.mark.parametrize(
+    ("model", "args", "mib"),
+    [("Qwen/Qwen3.5-27B", "", 100), ("Qwen/Qwen3.5-27B", "--mm-feature-transport cuda_ipc", 1124),
+     ("Qwen/Qwen3.5-27B", "--language-only", 0), ("Qwen/Qwen3-VL-8B-Instruct", "", 1024),
+     ("Qwen/Qwen3-VL-8B-Instruct", "--max-running-requests 512", 3072), ("Qwen/Qwen3-8B", "", 0)],
+)  # fmt: skip
+def test_memory_held_back_for_images(model, args, mib):
+    assert (
+        plan(catalogue_architecture(model), parse_flags(args, H100)).memory.image_reserve_bytes == mib << 20
+    )
 
 
 def test_too_little_memory_does_not_start():

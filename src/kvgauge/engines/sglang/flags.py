@@ -115,6 +115,7 @@ VALUES: Mapping[str, tuple[str, Reader]] = MappingProxyType({
     "--nsa-decode-backend": ("sparse_decode_backend", _text),
     "--disaggregation-mode": ("role", _choice("null", "prefill", "decode")),
     "--moe-a2a-backend": ("all_to_all", _text),
+    "--mm-feature-transport": ("feature_transport", _choice("cpu", "cuda_ipc", "cuda_vmm")),
 })  # fmt: skip
 #: The same for drafting.
 DRAFTING: Mapping[str, tuple[str, Reader]] = MappingProxyType({

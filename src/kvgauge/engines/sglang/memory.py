@@ -31,7 +31,9 @@ _LARGE_CARD = 60 * 1024
 DRAFTING_REQUESTS = 48
 #: Requests of DeepSeek-V4 where none are told.
 COMPRESSED_REQUESTS = 256
-_IMAGE_CACHE_MIB = 100
+#: Caches of image embeddings; pools that hand features over on the card, of many told requests a larger one.
+_EMBEDDINGS_MIB, _FEATURES_MIB, _MANY_FEATURES_MIB, _MANY_REQUESTS = 100, 1024, 3072, 400
+_ON_CARD = ("cuda_ipc", "cuda_vmm")
 
 #: Below this memory: (GiB a card, GiB a rank) that 0.4.8 to 0.5.2 reserve; the rest a fixed amount.
 _CLASS_RESERVES = ((35 * 1024, 2.8, 0.1), (90 * 1024, 9.5, 0.5), (160 * 1024, 12.0, 0.5))
@@ -76,19 +78,37 @@ def memory_defaults(
         if settings.mem_fraction is not None
         else _fraction(architecture, settings, rules, memory, chunk, batch, images=images)
     )
-    held_back = images and rules.multimodal_reserve
+    held_back = _image_reserve(architecture, settings) if images and rules.multimodal_reserve else 0
     return MemoryDefaults(
         fraction,
         told,
-        max(chunk, -1) // settings.attention_groups if chunk > 0 else chunk,
+        chunk // settings.attention_groups if chunk > 0 else chunk,
         batch,
         _requests(architecture, settings),
-        _IMAGE_CACHE_MIB * MIB if held_back else 0,
+        held_back * MIB,
     )
 
 
 def _has_images(architecture: ModelArchitecture, settings: SglangSettings) -> bool:
     return not settings.text_only and is_multimodal(architecture, asked=settings.multimodal)
+
+
+def _is_large_hopper(settings: SglangSettings) -> bool:
+    return settings.gpu.major == 9 and memory_mib(settings.gpu) >= _LARGE_CARD
+
+
+def _image_reserve(architecture: ModelArchitecture, settings: SglangSettings) -> int:
+    """Return MiB that caches of image features take after the pool is sized.
+
+    Embeddings are cached, and features travel through the host, unless told; Qwen3-VL on large Hopper cards
+    caches none and hands features over on the card.
+    """
+    transport = settings.feature_transport
+    if class_name(architecture) in GRAPHS_TO_LIMIT and _is_large_hopper(settings):
+        many = transport is None and (settings.max_running_requests or 0) >= _MANY_REQUESTS
+        on_card = transport is None or transport in _ON_CARD
+        return (_MANY_FEATURES_MIB if many else _FEATURES_MIB) if on_card else 0
+    return _EMBEDDINGS_MIB + (_FEATURES_MIB if transport in _ON_CARD else 0)
 
 
 def _requests(architecture: ModelArchitecture, settings: SglangSettings) -> int | None:
@@ -108,8 +128,7 @@ def _graph_batch(
     limit = settings.max_running_requests
     if limit is None:
         return batch
-    large_hopper = settings.gpu.major == 9 and memory_mib(settings.gpu) >= _LARGE_CARD
-    if images and large_hopper and limit <= 512 and class_name(architecture) in GRAPHS_TO_LIMIT:
+    if images and _is_large_hopper(settings) and limit <= 512 and class_name(architecture) in GRAPHS_TO_LIMIT:
         return limit
     return min(batch, limit)
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from kvgauge.engines.sglang.backends import Attention
 from kvgauge.engines.sglang.compressed import CompressedCell
-from kvgauge.engines.sglang.memory import MemoryDefaults
+from kvgauge.engines.sglang.memory import MemoryDefaults, static_bytes
 from kvgauge.engines.sglang.settings import SglangSettings
 from kvgauge.engines.sglang.states import StateRules, state_pool
 from kvgauge.engines.sglang.versions import SglangRules
@@ -143,6 +143,16 @@ class SglangPlan:
         if not stage.num_layers:
             return stage.window_bytes
         return stage.full_bytes + self.window_ratio * stage.window_bytes
+
+    def budget_bytes(self, free_bytes: int, before_bytes: int) -> int:
+        """Return what is left for tokens and states.
+
+        Args:
+            free_bytes: free after the weights are loaded, on the rank that has least.
+            before_bytes: free before they were.
+        """
+        held_back = self.memory.image_reserve_bytes
+        return static_bytes(free_bytes, before_bytes, self.mem_fraction_static, held_back)
 
     def pool(self, available_bytes: int) -> SglangPool:
         """Return what the memory left after weights and slack gives.

@@ -78,6 +78,7 @@ class SglangSettings:
         all_to_all: backend of expert dispatch; ``deepep`` holds buffers of its own.
         text_only: images and sound are switched off.
         multimodal: ``--enable-multimodal``.
+        feature_transport: how image features reach the model: ``cpu``, ``cuda_ipc`` or ``cuda_vmm``.
         ignored_flags: words that the engine knows and that do not touch the cache.
     """
 
@@ -117,6 +118,7 @@ class SglangSettings:
     all_to_all: str = "none"
     text_only: bool = False
     multimodal: bool = False
+    feature_transport: str | None = None
     ignored_flags: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:

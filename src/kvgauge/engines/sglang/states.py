@@ -150,6 +150,10 @@ def state_pool(
     size, drafts = state.slot_bytes, state.draft_tokens
     if rules.state_slots == "padded_by_draft":
         return _with_drafts_in_slots(rest_gib, state, settings, per_group)
+    if rules.state_slots == "plain":
+        # 0.5.8 to 0.5.13 set states under verification aside first, for as many requests as may run.
+        rest_gib -= size * (per_group or 0) * drafts / GIB
+        drafts = 0
     if settings.max_state_slots is not None:
         slots = settings.max_state_slots // groups
         held = min(per_group or 0, slots // state.slots_per_request)
