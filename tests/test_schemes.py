@@ -311,6 +311,10 @@ def test_a_block_says_what_was_taken_for_granted():
         {"quant_method": "modelopt", "quant_algo": "FP8", "_assumed": ["kept_layers"]},
     )
     assert [n.code for n in twice.notes] == ["kept_layers_assumed"]
+    config = config_of("Qwen/Qwen3-8B")
+    side_file = {"quantization": {"quant_algo": "FP8", "exclude_modules": [], "_assumed": ["kept_layers"]}}
+    beside = stored_weights(read_weights(config), config, side_file, "bf16")
+    assert [n.code for n in beside.notes] == ["kept_layers_assumed"]
     with pytest.raises(InvalidFieldError, match="_assumed"):
         stored("Qwen/Qwen3-8B", BNB | {"_assumed": 3})
 
