@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from kvgauge.architecture import ModelArchitecture
+from kvgauge.dtypes import get_format
 from kvgauge.engines.llamacpp.builds import NEWEST
 from kvgauge.engines.llamacpp.cells import ContextSizes
 from kvgauge.engines.llamacpp.compute import GENERIC, Estimate, GraphRow, estimate, graph_row, symbols
@@ -66,7 +67,7 @@ def _working(
     assert row is not None  # noqa: S101 - the table has the generic row
     of = symbols(architecture, settings, sizes)
     plain = settings.flash == "off" or architecture.model_type in NEVER_FLASH
-    tail = "_plain" if plain else "_away" if not settings.offload_cache else ""
+    tail = _variant(settings, plain=plain)
     devices = placement.devices
     output = placement.place(placement.num_layers)
     whole = placement.first_on_device == 0
@@ -80,6 +81,17 @@ def _working(
     if found is not None:
         found = _copied(found, of, len(devices) if whole else 1, plain=plain)
         yield _buffer(HOST, found, settings, known=own is not None, whole=whole or not devices)
+
+
+def _variant(settings: LlamaSettings, *, plain: bool) -> str:
+    """Return which kind of graph it is: plain attention, cache on the host, full windows, packed rows."""
+    if plain:
+        return "_plain"
+    if not settings.offload_cache:
+        return "_away"
+    if settings.full_windows:
+        return "_full"
+    return "_packed" if get_format(settings.k_type).row_block > 1 else ""
 
 
 def _named(row: GraphRow, name: str, tail: str, of: Mapping[str, int], *, logits: bool) -> Estimate | None:

@@ -21,7 +21,7 @@ from kvgauge.architecture import ModelArchitecture
 from kvgauge.data import read_data
 from kvgauge.engines.llamacpp.cells import ContextSizes
 from kvgauge.engines.llamacpp.settings import LlamaSettings
-from kvgauge.layers import LayerKind
+from kvgauge.layers import LayerKind, Mechanism
 
 #: Symbol of a term -> key of the metadata.
 SYMBOLS: Mapping[str, str] = {
@@ -86,7 +86,8 @@ class GraphRow:
 
     Args:
         buffers: ``device``, ``host`` and ``cpu`` (no devices), each also with ``_plain`` for graphs
-            without flash attention, and with ``_away`` for a cache kept off the device.
+            without flash attention, ``_away`` for a cache kept off the device, ``_full`` for windows as
+            long as the context, ``_packed`` for quantised rows.
         ranges: low and high factors of each, from what was left over in the measurements.
     """
 
@@ -132,7 +133,7 @@ def symbols(
     architecture: ModelArchitecture, settings: LlamaSettings, sizes: ContextSizes
 ) -> Mapping[str, int]:
     """Return the value of every symbol; sizes that the file does not state are 0."""
-    stated = dict(architecture.dimensions)
+    stated = _with_head_widths(dict(architecture.dimensions))
     window = next((c.window_tokens for c in architecture.layers if c.kind in _WINDOWS), None)
     alone = any(c.kind is LayerKind.COMPRESSED for c in architecture.layers)
     windows = 0
@@ -142,12 +143,26 @@ def symbols(
     return {
         **{symbol: stated.get(name, 0) for symbol, name in SYMBOLS.items()},
         "1": 1,
+        "tk": min(stated.get(SYMBOLS["tk"], 0), sizes.cells),
+        "D": int(stated.get("leading_dense_block_count", 0) > 0),
+        "I": sum(c.mechanism is Mechanism.SPARSE_INDEX for c in architecture.layers),
         "ub": sizes.micro_batch_tokens,
         "o": min(sizes.micro_batch_tokens, outputs),
         "C": sizes.cells,
         "W": windows,
         "S": sizes.sequences,
     }
+
+
+def _with_head_widths(stated: dict[str, int]) -> dict[str, int]:
+    """Fill in embedding / heads, and as many KV heads as query heads, where the file leaves them out."""
+    heads = stated.get("attention.head_count", 0)
+    if heads:
+        width = stated.get("embedding_length", 0) // heads
+        stated.setdefault("attention.head_count_kv", heads)
+        stated.setdefault("attention.key_length", width)
+        stated.setdefault("attention.value_length", width)
+    return stated
 
 
 def _product(names: tuple[str, ...], of: Mapping[str, int]) -> int:

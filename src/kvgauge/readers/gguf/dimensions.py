@@ -9,7 +9,8 @@ from kvgauge.readers.values import MAX_LAYERS, MAX_WIDTH, is_int
 NAMES = (
     "embedding_length", "feed_forward_length", "vocab_size", "block_count",
     "expert_count", "expert_used_count", "expert_feed_forward_length", "expert_shared_feed_forward_length",
-    "attention.head_count", "attention.head_count_kv", "attention.key_length", "attention.value_length",
+    "leading_dense_block_count", "attention.head_count", "attention.head_count_kv",
+    "attention.key_length", "attention.value_length",
     "attention.key_length_swa", "attention.value_length_swa", "attention.key_length_mla",
     "attention.value_length_mla", "attention.kv_lora_rank", "attention.q_lora_rank", "rope.dimension_count",
     "attention.sliding_window", "attention.indexer.head_count", "attention.indexer.key_length",
