@@ -226,3 +226,10 @@ def test_every_part_names_the_config_fields_behind_it(model):
     assert all(step.config_path for step in steps)
     embedding = next(step for step in steps if step.id.startswith("weights.embedding"))
     assert {path.rpartition(".")[2] for path in embedding.fields} >= {"vocab_size"}
+
+
+def test_weights_that_rest_on_an_assumption_say_so():
+    named = kvgauge.size("nvidia/Qwen3-235B-A22B-NVFP4", context=64)
+    assert named.weights.grade == "assumed"
+    assert any(note.code.endswith("_assumed") for note in named.notes)
+    assert kvgauge.size("Qwen/Qwen3-8B", context=64).weights.grade == "exact"

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 #: Sources that say how every tensor is stored. A stated total does not; nor do a GGUF's metadata alone, whose
 #: mix may have been made with an importance matrix.
 _TOLD = ("config", "safetensors", "gguf")
+#: Notes that say the bytes rest on something that nobody states.
+_ASSUMING = frozenset({"kept_layers_assumed", "group_size_assumed", "gguf_head_assumed"})
 
 
 class Weighed(NamedTuple):
@@ -60,6 +62,7 @@ def answer_weights(
     if scheme is None:
         stored, notes, what_if, layout = model.weighed
         is_told = stored is None or stored.source in (("gguf",) if is_gguf(model.raw.config) else _TOLD)
+        is_told = is_told and not any(note.code in _ASSUMING for note in notes)
         grade = "exact" if is_told else "assumed"
     else:
         stored, notes, what_if, layout = weigh_as(model.raw, model.architecture, scheme)
