@@ -14,12 +14,12 @@ from kvgauge.errors import FeatureUnsupportedError
 from kvgauge.layers import LayerCache, LayerKind, Role
 
 #: Rows of a page are padded up to a multiple of this many bytes.
-_ALIGNMENT = 576
+ALIGNMENT = 576
 #: Rows of a compressor's ring, without drafting and with it.
-_RINGS = {4: (8, 16), 128: (128, 256)}
+RINGS = {4: (8, 16), 128: (128, 256)}
 _STATE_BYTES = 4
 #: Vectors a ring row holds: keys and gates, twice where compressions overlap.
-_OVERLAPPED, _SIMPLE = 4, 2
+OVERLAPPED, SIMPLE = 4, 2
 _STATE_ROWS = 128
 
 
@@ -49,6 +49,11 @@ class CompressedCell:
         rows = (requests + 1) * self.ring_rows + self.ring_rows + 1
         return -(-rows // _STATE_ROWS) * _STATE_ROWS * self.ring_bytes
 
+    @property
+    def spare_ring_bytes(self) -> int:
+        """Bytes of ring rows that are no request's."""
+        return self.fixed_bytes(0)
+
 
 def compressed_cell(
     architecture: ModelArchitecture, page_tokens: int, stage: range, *, drafts: bool
@@ -69,21 +74,21 @@ def compressed_cell(
             tokens += _paged(layer, page_tokens // ratio) / ratio
             state = _elements(layer) * _STATE_BYTES
             if ratio == 4:
-                rows = _RINGS[4][drafts] / page_tokens
-                window += rows * _OVERLAPPED * (state + _index_width(layers, layer) * _STATE_BYTES)
+                rows = RINGS[4][drafts] / page_tokens
+                window += rows * OVERLAPPED * (state + _index_width(layers, layer) * _STATE_BYTES)
             else:
-                ring_bytes += _SIMPLE * state
+                ring_bytes += SIMPLE * state
         elif layer.kind is LayerKind.INDEX:
             tokens += _index_row(layer) / _ratio(layer)
     if drafts and windows:
         growth = (len(windows) + 1) / len(windows)
         window, tokens = window * growth, tokens * growth
-    return CompressedCell(window, tokens, _RINGS[128][drafts], ring_bytes)
+    return CompressedCell(window, tokens, RINGS[128][drafts], ring_bytes)
 
 
 def _ratio(layer: LayerCache) -> int:
     ratio = layer.streams[0].counted.step_tokens
-    if ratio not in _RINGS:
+    if ratio not in RINGS:
         raise FeatureUnsupportedError(
             f"how sglang keeps records of {ratio} tokens is not known",
             hint="--engine theory says what must be kept",
@@ -100,7 +105,7 @@ def _paged(layer: LayerCache, page_rows: int) -> float:
         if s.role in (Role.RECORD, Role.ROPE)
     )
     page = page_rows * row
-    return -(-page // _ALIGNMENT) * _ALIGNMENT / page_rows
+    return -(-page // ALIGNMENT) * ALIGNMENT / page_rows
 
 
 def _elements(layer: LayerCache) -> int:

@@ -84,6 +84,7 @@ VALUES: Mapping[str, tuple[str, Reader]] = MappingProxyType({
     "--pp-size": ("pipeline", _whole), "--pp": ("pipeline", _whole),
     "--pipeline-parallel-size": ("pipeline", _whole),
     "--dp-size": ("data", _whole), "--dp": ("data", _whole), "--data-parallel-size": ("data", _whole),
+    "--ep-size": ("expert", _whole), "--ep": ("expert", _whole), "--expert-parallel-size": ("expert", _whole),
     "--attn-dp-size": ("groups", _whole), "--attention-data-parallel-size": ("groups", _whole),
     "--kv-cache-dtype": ("kv_dtype", _kv_word),
     "--dtype": ("dtype", _dtype),

@@ -46,6 +46,7 @@ def plan(architecture: ModelArchitecture, settings: SglangSettings) -> SglangPla
     compressed = any(layer.kind is LayerKind.COMPRESSED for layer in architecture.layers)
     two_pools = compressed or has_window_pool(architecture, settings, rules)
     ratio = settings.window_ratio or (_COMPRESSED_RATIO if compressed else _DEFAULT_RATIO)
+    cells = () if compressed else layer_cells(architecture, words)
     told = replace(settings, speculation=replace(settings.speculation, draft_tokens=drafts.tokens or None))
     return SglangPlan(
         rules,
@@ -54,7 +55,7 @@ def plan(architecture: ModelArchitecture, settings: SglangSettings) -> SglangPla
         attention,
         form,
         _context(architecture, settings),
-        () if compressed else _stage_cells(architecture, words, stages),
+        () if compressed else _stage_cells(architecture, words, stages, cells),
         state_rules(architecture, settings, rules, stages, drafts.tokens),
         _window(architecture) if two_pools else None,
         ratio,
@@ -66,6 +67,8 @@ def plan(architecture: ModelArchitecture, settings: SglangSettings) -> SglangPla
         if compressed
         else (),
         _assumed(architecture, settings, form),
+        cells,
+        stages,
     )
 
 
@@ -149,9 +152,8 @@ def _window(architecture: ModelArchitecture) -> int | None:
 
 
 def _stage_cells(
-    architecture: ModelArchitecture, words: CellRules, stages: tuple[range, ...]
+    architecture: ModelArchitecture, words: CellRules, stages: tuple[range, ...], cells: tuple[LayerCell, ...]
 ) -> tuple[StageCell, ...]:
-    cells = layer_cells(architecture, words)
     result: list[StageCell] = []
     for stage in stages:
         own = [cell for cell in cells if cell.index in stage]

@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from kvgauge.engines.sglang.backends import Attention
+from kvgauge.engines.sglang.cells import LayerCell
 from kvgauge.engines.sglang.compressed import CompressedCell
 from kvgauge.engines.sglang.memory import MemoryDefaults, static_bytes
 from kvgauge.engines.sglang.settings import SglangSettings
@@ -85,6 +86,8 @@ class SglangPlan:
         window_tokens: of layers with a pool of their own, or None.
         window_ratio: tokens of the window pool over those of the main one.
         compressed: what a token costs on each stage where records are compressed; else empty.
+        cells: what each layer adds to a token; empty where records are compressed.
+        stage_layers: layers of each pipeline stage, those beyond the model's own in the last.
         assumed: codes of what no rule or flag says: ``drafter_layers``, ``latent``, ``nvfp4_workspace``.
     """
 
@@ -101,6 +104,8 @@ class SglangPlan:
     drafts: Drafts
     compressed: tuple[CompressedCell, ...] = ()
     assumed: tuple[str, ...] = ()
+    cells: tuple[LayerCell, ...] = ()
+    stage_layers: tuple[range, ...] = ()
 
     @property
     def page_size_tokens(self) -> int:
@@ -182,7 +187,7 @@ class SglangPlan:
     def kv_bytes(self, tokens: int, windows: int | None) -> float:
         """Return the bytes of so many tokens on the fullest stage."""
         if self.compressed:
-            fixed = max(cell.fixed_bytes(self._compressed_requests()) for cell in self.compressed)
+            fixed = max(cell.fixed_bytes(self.compressed_requests()) for cell in self.compressed)
             return tokens * self.cell_bytes + fixed
         held = windows if windows is not None else tokens
         return max(
@@ -203,7 +208,7 @@ class SglangPlan:
             return self._compressed_tokens(budget)
         if self.has_window_pool and self.rules.window_pools == "tokens":
             return self._equal_windows(budget)
-        if self._is_request_capped:
+        if self.is_request_capped:
             return self._request_capped(budget)
         found = [int(budget // cell) if (cell := self._cell(stage)) else None for stage in self.stages]
         known = [tokens for tokens in found if tokens is not None]
@@ -229,7 +234,7 @@ class SglangPlan:
         return self._paged(full), self._paged(int(full * self.window_ratio))
 
     @property
-    def _is_request_capped(self) -> bool:
+    def is_request_capped(self) -> bool:
         settings = self.settings
         return (
             self.has_window_pool
@@ -240,15 +245,19 @@ class SglangPlan:
             and all(stage.num_layers for stage in self.stages)
         )
 
+    @property
+    def live_window_tokens(self) -> int:
+        """Tokens of a request that lie in the window pool before those behind the window are given back."""
+        page, drafts = self.page_size_tokens, self.drafts.tokens or 1
+        ahead = 2 * drafts if self.drafts.tokens else page
+        return (self.window_tokens or 0) + 128 * drafts + page + ahead
+
     def _request_capped(self, budget: int) -> tuple[int, int]:
         """Windows as large as the told requests can hold live, all else for the main pool."""
         settings, page = self.settings, self.page_size_tokens
-        drafts = self.drafts.tokens or 1
-        kept = (self.window_tokens or 0) + 128 * drafts + page
-        ahead = 2 * drafts if self.drafts.tokens else page
         requests = max(1, (settings.max_running_requests or 1) // settings.attention_groups)
         chunks = (2 if settings.overlap else 1) * self.memory.chunk_tokens
-        cap = (kept + ahead) * requests + chunks + page
+        cap = self.live_window_tokens * requests + chunks + page
         windows = -(-cap // page) * page
         found = [
             (budget - windows * stage.window_bytes) // stage.full_bytes
@@ -257,11 +266,11 @@ class SglangPlan:
         ]
         return self._paged(max(0, min(found, default=0))), windows
 
-    def _compressed_requests(self) -> int:
+    def compressed_requests(self) -> int:
         return max(1, (self.memory.max_requests or 1) // self.settings.attention_groups)
 
     def _compressed_tokens(self, budget: int) -> tuple[int, int]:
-        requests = self._compressed_requests()
+        requests = self.compressed_requests()
         tokens = min(
             int(max(budget - cell.fixed_bytes(requests), 0) / cell.full_bytes(self.window_ratio))
             for cell in self.compressed
@@ -276,7 +285,7 @@ class SglangPlan:
         tokens = self._paged(limit)
         if windows is None:
             return tokens, None
-        if self._is_request_capped and not self.compressed:
+        if self.is_request_capped and not self.compressed:
             return tokens, min(windows, limit)
         return tokens, self._window_slots(tokens)
 
@@ -308,4 +317,4 @@ class SglangPlan:
             return "tokens"
         window = self.window_tokens
         short = windows is not None and window is not None and window + self.page_size_tokens >= windows
-        return "window" if short and not self._is_request_capped else ""
+        return "window" if short and not self.is_request_capped else ""

@@ -59,6 +59,7 @@ class SglangSettings:
         version: of the rules; None is the newest known.
         gpu: class of the card, which sets defaults and backends.
         tensor, pipeline: ranks of each kind.
+        expert: ranks that experts are spread over; it changes no cache.
         data: replicas, or attention groups inside the tensor ranks where ``dp_attention`` is on.
         kv_dtype: the engine's word.
         dtype: dtype of activations where it is not the model's, canonical.
@@ -119,6 +120,7 @@ class SglangSettings:
     text_only: bool = False
     multimodal: bool = False
     feature_transport: str | None = None
+    expert: int = 1
     ignored_flags: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -126,6 +128,7 @@ class SglangSettings:
             ("tp-size", self.tensor, 1, 4096),
             ("pp-size", self.pipeline, 1, 4096),
             ("dp-size", self.data, 1, 4096),
+            ("ep-size", self.expert, 1, 4096),
             ("page-size", self.page_size_tokens, 1, 1 << 20),
             ("context-length", self.context_tokens, 1, MAX_TOKENS),
             ("max-running-requests", self.max_running_requests, 1, MAX_SEQUENCES),

@@ -23,8 +23,8 @@ _MECHANISMS = frozenset({
     Mechanism.MAMBA1, Mechanism.MAMBA2, Mechanism.GATED_DELTA_NET, Mechanism.KIMI_DELTA, Mechanism.LIGHTNING,
     Mechanism.SHORT_CONVOLUTION,
 })  # fmt: skip
-#: Convolution columns are 16 bit, whatever the model dtype (``SGLANG_MAMBA_CONV_DTYPE``).
-_CONV_DTYPE = "bf16"
+#: Convolution columns are 16 bit, whatever the model dtype (``SGLANG_MAMBACONV_DTYPE``).
+CONV_DTYPE = "bf16"
 #: The config field that is asked for the dtype of the state; others of like names are not.
 _ASKED_FIELD = "mamba_ssm_dtype"
 _ASKED_DTYPES = frozenset({"f32", "bf16", "f16"})
@@ -41,11 +41,13 @@ class StateRules:
         slot_bytes: of one slot; 0 without state.
         slots_per_request: that a running request holds.
         draft_tokens: states that are kept of each running request while drafts are verified.
+        stage_bytes: of one slot, by pipeline stage.
     """
 
     slot_bytes: int
     slots_per_request: int
     draft_tokens: int
+    stage_bytes: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +78,8 @@ def state_rules(
             field="engine",
         )
     sizes = {layer.index: _layer_bytes(architecture, layer, settings) for layer in layers}
-    fullest = max(sum(size for index, size in sizes.items() if index in stage) for stage in stages)
-    return StateRules(fullest, _slots_per_request(name, settings, rules), draft_tokens)
+    by_stage = tuple(sum(size for index, size in sizes.items() if index in stage) for stage in stages)
+    return StateRules(max(by_stage), _slots_per_request(name, settings, rules), draft_tokens, by_stage)
 
 
 def _layer_bytes(architecture: ModelArchitecture, layer: LayerCache, settings: SglangSettings) -> int:
@@ -87,27 +89,27 @@ def _layer_bytes(architecture: ModelArchitecture, layer: LayerCache, settings: S
             hint="--engine theory says what must be kept",
             field="engine",
         )
-    state = _state_dtype(architecture, settings)
+    state = state_dtype(architecture, settings)
     ranks = settings.attention_ranks
     size = 0
     for stream in layer.streams:
         vectors = rank_vectors(stream.vectors, stream.shard, ranks, stream.role)
-        dtype = state if stream.role is Role.RECURRENT else _CONV_DTYPE
-        size += row_bytes(dtype, stream.role, vectors, _width(layer, stream), stream.columns)
+        dtype = state if stream.role is Role.RECURRENT else CONV_DTYPE
+        size += row_bytes(dtype, stream.role, vectors, stream_width(layer.mechanism, layer.streams, stream), stream.columns)
     return size
 
 
-def _width(layer: LayerCache, stream: Stream) -> int:
+def stream_width(mechanism: Mechanism, streams: tuple[Stream, ...], stream: Stream) -> int:
     """Return a head's width: a delta net with a convolution over values alone is given columns of Q and K."""
-    convolutions = [one for one in layer.streams if one.role is Role.CONV]
-    alone = layer.mechanism is Mechanism.GATED_DELTA_NET and len(convolutions) == 1
+    convolutions = [one for one in streams if one.role is Role.CONV]
+    alone = mechanism is Mechanism.GATED_DELTA_NET and len(convolutions) == 1
     if not alone or stream.role is not Role.CONV:
         return stream.width
-    state = next(one for one in layer.streams if one.role is Role.RECURRENT)
+    state = next(one for one in streams if one.role is Role.RECURRENT)
     return stream.width + 2 * (state.width // stream.width)
 
 
-def _state_dtype(architecture: ModelArchitecture, settings: SglangSettings) -> str:
+def state_dtype(architecture: ModelArchitecture, settings: SglangSettings) -> str:
     """Return the dtype of the state: as told, else the config's, else fp32."""
     if settings.state_dtype is not None:
         return settings.state_dtype
