@@ -233,3 +233,13 @@ def test_weights_that_rest_on_an_assumption_say_so():
     assert named.weights.grade == "assumed"
     assert any(note.code.endswith("_assumed") for note in named.notes)
     assert kvgauge.size("Qwen/Qwen3-8B", context=64).weights.grade == "exact"
+
+
+@pytest.mark.parametrize("spread", [{"tp": 2}, {"tp": 2, "pp": 2}, {"pp": 3}, {"tp": 4, "ep": 4}])
+@pytest.mark.parametrize("model", ["Qwen/Qwen3-8B", "deepseek-ai/DeepSeek-V3", "Qwen/Qwen3-0.6B"])
+def test_every_rank_is_opened(model, spread):
+    result = kvgauge.size(model, context=64, **spread)
+    steps = [s for s in kvgauge.explain(result).steps if s.id.startswith("weights.per_rank")]
+    assert {step.value_bytes for step in steps} == set(result.weights.per_rank_bytes)
+    for step in steps:
+        assert evaluate(step.formula, step.symbols) == step.value_bytes

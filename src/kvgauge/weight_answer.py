@@ -14,7 +14,7 @@ from kvgauge.workload import Parallelism
 if TYPE_CHECKING:
     from kvgauge.engines.llamacpp_weights import GgufLayout
     from kvgauge.quantiser_commands import Command
-    from kvgauge.sharding import ShardPolicy
+    from kvgauge.sharding import RankTensor, ShardPolicy
     from kvgauge.weight_schemes import Scheme
     from kvgauge.what_if import AdviceRow
 
@@ -136,6 +136,19 @@ class WeightAnswer:
             self.parallelism,
             num_layers=self.architecture.num_layers,
             policy=self.policy or THEORY,
+            mtp=self.mtp,
+        )
+
+    def rank_tensors(self, stage: int) -> tuple[RankTensor, ...]:
+        """Return the tensors of the first rank of a pipeline stage."""
+        from kvgauge.weight_ranks import THEORY, rank_tensors  # noqa: PLC0415 - only explanations ask
+
+        return rank_tensors(
+            self.stored,
+            self.parallelism,
+            num_layers=self.architecture.num_layers,
+            policy=self.policy or THEORY,
+            stage=stage,
             mtp=self.mtp,
         )
 

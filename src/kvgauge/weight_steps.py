@@ -66,7 +66,7 @@ def weight_steps(
     steps = [
         _part_step(part, dtype, rows, source, words, fields or {}) for (part, dtype), rows in groups.items()
     ]
-    return [*steps, _total_step(steps, weights, words)]
+    return [*steps, _total_step(steps, weights, words), *_rank_steps(weights, words)]
 
 
 def _part_step(
@@ -134,6 +134,52 @@ def _listed(names: tuple[str, ...], words: Words) -> str:
     shown = words.listed(list(names[:_MAX_NAMES]))
     more = len(names) - _MAX_NAMES
     return words.phrase("more", "weights", names=shown, count=more) if more > 0 else shown
+
+
+def _rank_steps(weights: WeightAnswer, words: Words) -> list[Step]:
+    """Return what one rank of each pipeline stage holds, part by part; nothing on one GPU."""
+    if weights.parallelism.num_gpus == 1 or weights.stored.source == "index":
+        return []
+    steps: list[Step] = []
+    for stage in range(weights.parallelism.pipeline):
+        parts: dict[tuple[str, str], int] = {}
+        for tensor in weights.rank_tensors(stage):
+            key = (tensor.family.part.value, tensor.form.name)
+            size = tensor.num_bytes * max(1, len(tensor.layers)) * tensor.copies
+            parts[key] = parts.get(key, 0) + size
+        held = sum(parts.values())
+        same = [rank for rank, size in enumerate(weights.per_rank_bytes) if size == held]
+        if same and same[0] // weights.parallelism.tensor == stage:
+            steps.append(_rank_step(stage, parts, same, weights, words))
+    return steps
+
+
+def _rank_step(
+    stage: int, parts: Mapping[tuple[str, str], int], ranks: list[int], weights: WeightAnswer, words: Words
+) -> Step:
+    symbols: dict[str, Number] = {f"W_{n}": size for n, size in enumerate(parts.values(), 1)}
+    whole = {(row.part.value, row.dtype): row.num_bytes for row in weights.by_part}
+    meanings = {
+        f"W_{number}": words.phrase(
+            "of_part",
+            "weights",
+            part=words.title("parts", part),
+            dtype=display_dtype(dtype),
+            whole=words.size(whole.get((part, dtype), size)),
+        )
+        for number, ((part, dtype), size) in enumerate(parts.items(), 1)
+    }
+    key = "rank_title" if len(ranks) > 1 else "rank_title_one"
+    return Step(
+        "weights.per_rank" if not stage else f"weights.per_rank.{stage}",
+        words.phrase(key, "weights", first=str(ranks[0]), last=str(ranks[-1])),
+        words.phrase("rank", "weights"),
+        " + ".join(symbols),
+        symbols,
+        sum(parts.values()),
+        words.source("weights_ranks"),
+        symbol_meanings=meanings,
+    )
 
 
 def _total_step(steps: list[Step], weights: WeightAnswer, words: Words) -> Step:
