@@ -64,6 +64,9 @@ class Conversion:
         mtp: layers of multi-token prediction are written too.
         lists_windows: the pattern of windows is written as a list, whatever llama.cpp's own period.
         ffn_is_expert: experts are as wide as ``intermediate_size``, which is written for both.
+        ffn_field: what the feed-forward width is named, if it is something else; ``intermediate_size`` is
+            then the experts'.
+        ffn_times: the feed-forward width in embedding widths where the config states none.
     """
 
     architecture: str
@@ -71,6 +74,8 @@ class Conversion:
     mtp: bool = False
     lists_windows: bool = False
     ffn_is_expert: bool = False
+    ffn_field: str = ""
+    ffn_times: int = 0
 
 
 @lru_cache(maxsize=1)
@@ -131,9 +136,25 @@ def _sizes(view: ConfigView, row: Conversion) -> Metadata:
         value = next((v for s in spellings if is_int(v := _value(view, s)) and v > 0), None)
         if value is not None:
             found[key] = value
+    _add_feed_forward(found, view, row)
     if row.ffn_is_expert and "expert_count" in found and "feed_forward_length" in found:
         found.setdefault("expert_feed_forward_length", found["feed_forward_length"])
     return found
+
+
+def _add_feed_forward(found: Metadata, view: ConfigView, row: Conversion) -> None:
+    """Correct the feed-forward width where the converter takes it from elsewhere."""
+    own, width = _value(view, row.ffn_field) if row.ffn_field else None, found.get("embedding_length")
+    if is_int(own) and own > 0:
+        found.setdefault("expert_feed_forward_length", found.get("feed_forward_length"))
+        found["feed_forward_length"] = own
+    adjusted = _value(view, "block_ff_dim")
+    if is_int(adjusted) and _value(view, "block_auto_adjust_ff_dim") is True:
+        step = _value(view, "block_multiple_of")
+        step = step if is_int(step) and step > 0 else 256
+        found["feed_forward_length"] = -(-(2 * adjusted // 3) // step) * step
+    if row.ffn_times and "feed_forward_length" not in found and is_int(width):
+        found["feed_forward_length"] = row.ffn_times * width
 
 
 def _value(view: ConfigView, name: str) -> object:
