@@ -171,6 +171,27 @@ def test_why_is_explain(kv):
     assert json.loads(kv("qwen.json", "--why", "--json")[1])["schema"] == "kvgauge.explain/1"
 
 
+def test_a_device_makes_it_fit(kv):
+    assert in_order(["model", "--gpu=H100"]) == ["fit", "model", "--gpu=H100"]
+    assert in_order(["size", "model", "--gpu", "H100"])[0] == "size"
+    assert in_order(["--", "--gpu"])[0] == "size"
+    answer = json.loads(kv("qwen.json", "--kv-memory", "75931582464", "--context", "32k", "--json")[1])
+    assert (answer["schema"], answer["kv_pool"]["num_blocks"]) == ("kvgauge.fit/1", 32_184)
+
+
+def test_check_is_an_exit_code(kv):
+    argv = ("fit", "qwen.json", "--kv-memory", "1GiB")
+    assert [kv(*argv)[0], kv(*argv, "--check")[0], kv(*argv, "--check", "--context", "4k")[0]] == [0, 3, 0]
+    assert kv(*argv, "--check", "--json")[0] == 3
+
+
+def test_verdicts_in_chinese_and_other_units(kv):
+    argv = ("fit", "qwen.json", "--kv-memory", "1GiB", "--json", "--lang", "zh", "--units", "bytes")
+    answer = json.loads(kv(*argv)[1])
+    assert "1,073,741,824 B" in answer["verdict"]["sentence"]
+    assert "token 即可放下" in answer["suggestions"][1]["message"]
+
+
 def test_models(kv):
     code, out, _ = kv("models")
     assert code == 0
@@ -238,6 +259,12 @@ def test_bare_command_shows_three_examples(kv):
         (("qwen.json", "--tp", "3"), 1, "feature_unsupported"),
         (("qwen.json", "--gpu", "H100"), 1, "feature_unsupported"),
         (("qwen.json", "--memory", "80GiB"), 1, "feature_unsupported"),
+        (("fit", "qwen.json"), 2, "invalid_request"),
+        (("fit",), 2, "invalid_request"),
+        (("fit", "qwen.json", "--kv-memory", "1x"), 2, "invalid_request"),
+        (("fit", "qwen.json", "--gpu", "no such card", "--kv-memory", "1GiB"), 2, "invalid_request"),
+        (("qwen.json", "--kv-memory", "1GiB", "--engine", "theory"), 1, "feature_unsupported"),
+        (("qwen.json", "--engine", "vllm", "--engine-args", "--max-model-length 4"), 2, "invalid_request"),
         (("qwen.json", "--weights", "int5"), 2, "invalid_request"),
         (("--command", "vllm serve x"), 1, "feature_unsupported"),
         (("qwen.json", "--engine", "no-such-engine"), 2, "invalid_request"),
@@ -405,6 +432,8 @@ def test_no_line_is_wider_than_the_terminal(kv, monkeypatch, width, lang):
         ("hybrid.json", "--sequences", "64"),
         ("latent.json", "--context", "max"),
         ("explain", "latent.json"),
+        ("fit", "hybrid.json", "--kv-memory", "9GiB", "--sequences", "900"),
+        ("gemma.json", "--engine", "vllm"),
         ("compare", "gemma.json", "hybrid.json"),
         ("models", "qwen3-8b"),
         ("engines",),
@@ -438,6 +467,11 @@ SHOWN = {
     "size_hybrid": ("hybrid.json", "--sequences", "8", "--context", "max", "--units", "gb"),
     "size_what_if": ("qwen.json", "--weights", "int4", "--context", "32k"),
     "size_latent": ("latent.json", "--kv-dtype", "fp8", "--tp", "8"),
+    "size_vllm": ("hybrid.json", "--engine", "vllm@0.33.0", "--sequences", "4", "--context", "32k"),
+    "explain_vllm": ("explain", "gemma.json", "--engine", "vllm@0.33.0", "--no-weights"),
+    "fit": ("fit", "qwen.json", "--engine", "vllm@0.19.0", "--context", "32k", "--kv-memory", "75931582464"),
+    "fit_not": ("hybrid.json", "--kv-memory", "4GiB", "--gpu", "2x H100 SXM", "--sequences", "40"),
+    "help_fit": ("fit", "--help"),
     "compare": ("compare", "qwen.json", "gemma.json", "hybrid.json", "no/such-model"),
     "compare_article": ("compare", *ARTICLE_NAMES),
     "explain": ("explain", "qwen.json", "--sequences", "2"),

@@ -15,7 +15,7 @@ from designs import DESIGNS, LOADS
 from gguf_files import QWEN3
 from kvgauge.errors import KvgaugeError
 
-NAMES = ("size", "compare", "explain", "models", "gpus", "engines", "doctor", "completion", "error")
+NAMES = ("size", "compare", "explain", "fit", "models", "gpus", "engines", "doctor", "completion", "error")
 
 
 def schema(name: str) -> dict:
@@ -33,7 +33,7 @@ def test_schemas_are_schemas(name):
     assert schema(name)["properties"]["schema"] == {"const": f"kvgauge.{name}/1"}
 
 
-@pytest.mark.parametrize("engine", ["theory", "transformers"])
+@pytest.mark.parametrize("engine", ["theory", "transformers", "vllm"])
 @pytest.mark.parametrize("load", LOADS, ids=str)
 @pytest.mark.parametrize("design", DESIGNS)
 def test_size_and_explain(design, load, engine):
@@ -45,6 +45,17 @@ def test_size_and_explain(design, load, engine):
     validate("size", result.to_dict())
     for lang in ("en", "zh"):
         validate("explain", kvgauge.explain(result, lang=lang).to_dict())
+
+
+@pytest.mark.parametrize("load", LOADS, ids=str)
+@pytest.mark.parametrize("design", DESIGNS)
+def test_fit(design, load):
+    try:
+        result = kvgauge.fit(DESIGNS[design], kv_memory="2GiB", engine="vllm", **load)
+    except KvgaugeError as error:
+        validate("error", error.to_dict())
+        return
+    validate("fit", result.to_dict())
 
 
 def test_gguf():
@@ -93,6 +104,7 @@ COMMANDS = {
     "size": ["size", "Qwen/Qwen3-8B"],
     "compare": ["compare", "Qwen/Qwen3-8B", "Qwen/Qwen3-30B-A3B"],
     "explain": ["explain", "Qwen/Qwen3.5-35B-A3B", "--lang", "zh"],
+    "fit": ["fit", "Qwen/Qwen3-8B", "--kv-memory", "1GiB"],
     "models": ["models"],
     "gpus": ["gpus"],
     "engines": ["engines"],

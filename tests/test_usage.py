@@ -16,7 +16,7 @@ import pytest
 from kvgauge.cli.app import execute
 from kvgauge.cli.arguments import VERBS, chosen_lang, in_order
 from kvgauge.cli.inventory import environment
-from kvgauge.cli.options import ALL, VERB_OPTIONS
+from kvgauge.cli.options import ALL, FIT, VERB_OPTIONS
 from kvgauge.engines.index import ENGINES
 from kvgauge.sources.catalogue import model_names, near_filter
 
@@ -54,11 +54,12 @@ VALUES = {
 @pytest.mark.parametrize("row", [row for row in ALL if row.section != "later"], ids=lambda row: row.name)
 def test_a_variable_is_the_option(kv, monkeypatch, row):
     seen = []
-    monkeypatch.setattr("kvgauge.cli.answers.run_size", lambda _, values: seen.append(values) or 0)
+    module, verb = ("fit", "fit") if row in FIT else ("answers", "size")
+    monkeypatch.setattr(f"kvgauge.cli.{module}.run_{verb}", lambda _, values: seen.append(values) or 0)
     value = VALUES.get(row.name, "1")
-    assert kv(NAME, row.flags[0], *([value] if row.takes_value else []))[0] == 0
+    assert kv(verb, NAME, row.flags[0], *([value] if row.takes_value else []))[0] == 0
     monkeypatch.setenv(row.envvar, value)
-    assert kv(NAME)[0] == 0
+    assert kv(verb, NAME)[0] == 0
     assert seen[0] == seen[1]
     assert seen[0][row.name] not in (None, False, ())
 

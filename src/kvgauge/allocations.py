@@ -75,4 +75,18 @@ def _of(cache: CacheAnswer, groups: tuple[GroupDemand, ...]) -> tuple[tuple[int,
     return replace(cache, demand=replace(cache.demand, groups=groups)).rank_group_bytes if groups else ()
 
 
-__all__ = ["Allocation", "allocation", "cache_allocations"]
+def kept_bytes(cache: CacheAnswer) -> tuple[int, ...]:
+    """Return what must be kept of each group, for all sequences, the whole model counted once."""
+    return replace(cache, demand=replace(cache.demand, groups=cache.demand.kept)).group_bytes
+
+
+def set_aside(cache: CacheAnswer) -> dict[str, int]:
+    """Return what makes up an engine's bytes on all ranks: kept, in use beyond that, padding, reserved."""
+    sums = dict.fromkeys(("kept", *_BEYOND, "padding", "reserved"), 0)
+    for part in cache_allocations(cache, "exact"):
+        name = str(part["name"])
+        sums[name if name in sums else "kept"] += int(str(part["bytes"]))
+    return sums
+
+
+__all__ = ["Allocation", "allocation", "cache_allocations", "kept_bytes", "set_aside"]

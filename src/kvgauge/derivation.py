@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
+from kvgauge.block_steps import block_steps
 from kvgauge.cache import CacheAnswer
 from kvgauge.formulas import Number, packed_bits
 from kvgauge.group_steps import group_step, group_title, with_meanings
@@ -91,6 +92,8 @@ def explain(
     facts = Facts(result, words)
     steps = [group_step(number, facts) for number in range(len(facts.cache.demand.groups))]
     steps += [_sequence_step(facts), _total_step(facts), _fixed_step(facts), _growth_step(facts)]
+    if "blocks" in facts.cache.demand.details:
+        steps += block_steps(facts)
     steps += rank_steps(facts)
     if result.theory is not None:
         steps.append(_theory_step(result.theory, facts))
@@ -214,7 +217,8 @@ def _growth_step(facts: Facts) -> Step:
         number = numbers[term.group]
         slopes[number] = slopes.get(number, Fraction(0)) + term.slope_at(tokens)
     packed = any(packed_bits(s) for d in cache.demand.groups for s in d.streams)
-    key = "growth_packed" if packed else "growth_period"
+    blocks = any(d.block_tokens for d in cache.demand.groups)
+    key = "growth_packed" if packed else "growth_blocks" if blocks else "growth_period"
     if period == 1:
         key = "growth" if any(slopes.values()) else "growth_none"
     return _sum_step(

@@ -88,17 +88,20 @@ def fit(
     loaded = load(
         model, overrides=overrides, revision=revision, refresh=refresh, offline=offline, progress=progress
     )
-    card, count = card_of(gpu) if gpu is not None else (None, None)
+    named = card_of(gpu) if gpu is not None else None
+    card, count = (named.card, named.count) if named is not None else (None, None)
     options = Options(
         context, max_model_len, sequences, encoder_tokens, image_tokens, shared_prefix, kv_dtype, k_dtype,
         v_dtype, state_dtype, index_dtype, mtp, tp, pp, dp, ep, dcp, kv_memory, utilization,
     )  # fmt: skip
     options = _spread(options, num_gpus if num_gpus is not None else count)
     name, notes = (engine, ()) if engine is not None else _default_engine(loaded)
+    notes = (*notes, *(named.notes if named is not None else ()))
     prepared = prepare(loaded, options, engine=name, engine_args=engine_args, card=card)
-    available = _available(prepared, card)
+    search = _Search(prepared, _available(prepared, card))
+    asked = search.capacity(prepared.request.workload)
     weighed, weight_notes = weigh_request(prepared, scheme=weights, without=no_weights)
-    answer = _answer(prepared, available, weighed, card)
+    answer = _answer(search, asked, weighed, card)
     return replace(answer, check=check, notes=(*notes, *answer.notes, *weight_notes))
 
 
@@ -125,7 +128,7 @@ def _spread(options: Options, num_gpus: int | None) -> Options:
     ranks = options.parallelism.num_gpus
     if ranks > num_gpus:
         raise InvalidRequestError(
-            f"tp x pp x dp is {ranks}, and there are {num_gpus} GPUs",
+            f"--tp, --pp and --dp make {ranks} ranks, and there are {num_gpus} GPUs",
             hint=f"give {ranks} GPUs, or fewer ranks",
             field="gpu",
         )
@@ -217,12 +220,9 @@ def largest(most: int, fits: Callable[[int], bool]) -> int:
     return low
 
 
-def _answer(
-    prepared: Prepared, available_bytes: int, weighed: WeightAnswer | None, card: Card | None
-) -> FitResult:
+def _answer(search: _Search, asked: Capacity, weighed: WeightAnswer | None, card: Card | None) -> FitResult:
+    prepared, available_bytes = search.prepared, search.available_bytes
     request = prepared.request
-    search = _Search(prepared, available_bytes)
-    asked = search.capacity(request.workload)
     longest, widest = search.longest(asked), search.widest(asked)
     verdict = _verdict(asked, request.workload, asked.budget(available_bytes))
     admission = asked.admission(available_bytes)

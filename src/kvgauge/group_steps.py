@@ -8,10 +8,11 @@ from kvgauge.dtypes import display_dtype
 from kvgauge.engines.base import GroupDemand, StreamDemand
 from kvgauge.formulas import GROUP_ELEMENTS, GroupFormula, group_formula, packed_bits
 from kvgauge.layers import Axis, LayerKind, Mechanism, Role
-from kvgauge.origins import origin_of
+from kvgauge.origins import Origin, origin_of
 from kvgauge.steps import Facts, Step
 
 _ROW_ROLES = frozenset({Role.KEY, Role.VALUE, Role.LATENT, Role.ROPE, Role.RECORD, Role.INDEX})
+_STATE = frozenset({LayerKind.RECURRENT, LayerKind.CONVOLUTION})
 _WINDOWS = frozenset({LayerKind.SLIDING, LayerKind.CHUNKED})
 
 
@@ -30,7 +31,7 @@ def group_step(number: int, facts: Facts) -> Step:
         formula.formula,
         formula.symbols,
         facts.cache.group_bytes[number],
-        words.source(group.mechanism.value),
+        words.source("padding" if demand.is_engines_own else group.mechanism.value),
         ", ".join(dict.fromkeys(config or own)) or None,
         paths,
         meanings,
@@ -48,7 +49,8 @@ def symbol_texts(
     meanings: dict[str, str] = {}
     defined = {d.symbol for d in formula.definitions}
     for name, value in formula.symbols.items():
-        meaning = words.symbol(name, demand.group.mechanism.value) or name
+        sense = "blocks" if name == "m" and demand.block_tokens else demand.group.mechanism.value
+        meaning = words.symbol(name, sense) or name
         stream = formula.rows.get(name) or _packed_row(name, demand)
         if stream is not None:
             is_pair = name == "R" and stream.role is Role.KEY
@@ -56,7 +58,9 @@ def symbol_texts(
             dtype = display_dtype(stream.dtype)
             meaning = words.phrase("row_of", meaning=meaning, role=role, dtype=dtype)
         elif name not in defined:
-            origin = origin_of(name, value, demand, facts)
+            origin = (
+                Origin() if demand.is_engines_own and name == "L" else origin_of(name, value, demand, facts)
+            )
             if origin.path:
                 paths[name] = origin.path
             if origin.phrase:
@@ -76,7 +80,9 @@ def group_title(demand: GroupDemand, facts: Facts, num_layers: int | None = None
     words, group = facts.words, demand.group
     layers = group.num_layers if num_layers is None else num_layers
     kind = words.title("kinds", group.kind.value)
-    if demand.streams:
+    if demand.is_engines_own:
+        title = words.title("variants", "padding")
+    elif demand.streams:
         section, key = _mechanism(demand, facts)
         design = words.title(section, key)
         title = words.phrase("group_title", kind=kind, design=design, layers=layers)
@@ -87,11 +93,14 @@ def group_title(demand: GroupDemand, facts: Facts, num_layers: int | None = None
 
 def _texts(demand: GroupDemand, facts: Facts) -> list[str]:
     words, group = facts.words, demand.group
-    steps = [s.counted.step_tokens for s in demand.streams if s.counted.step_tokens > 1]
+    counted = [s.counted for s in (group.streams if demand.block_tokens else demand.streams)]
+    steps = [c.step_tokens for c in counted if c.step_tokens > 1]
     values: dict[str, object] = {"window": group.window_tokens or 0, "step": steps[0] if steps else 1}
     section, key, more = _kind(demand, facts)
     kind = words.text(section, key, **{**values, **more})
     if not demand.streams:
+        return [kind]
+    if demand.is_engines_own:
         return [kind]
     section, key = _mechanism(demand, facts)
     return [words.text(section, key, **values), kind]
@@ -106,7 +115,9 @@ def _mechanism(demand: GroupDemand, facts: Facts) -> tuple[str, str]:
             variant = "expanded_latent"
         case Mechanism.LATENT_ATTENTION if Role.ROPE not in roles:
             variant = "latent_without_rope"
-        case Mechanism.SPARSE_INDEX if any(s.counted.step_tokens > 1 for s in demand.streams):
+        case Mechanism.SPARSE_INDEX if not demand.block_tokens and any(
+            s.counted.step_tokens > 1 for s in demand.streams
+        ):
             variant = "pooled_index"
         case Mechanism.COMPRESSED_ATTENTION:
             variant = _compressed(demand, facts)
@@ -162,6 +173,10 @@ def _stored_kind(demand: GroupDemand) -> LayerKind:
 def _variant(demand: GroupDemand) -> tuple[str | None, dict[str, object]]:
     """Return the key and values of the words where an engine holds other rows than the kind says."""
     group, streams = demand.group, demand.streams
+    in_blocks = _in_blocks(demand)
+    if in_blocks is not None:
+        return in_blocks
+    kept = streams[0].counted.to_tokens
     ahead = rows_ahead(demand)
     if ahead is not None:
         return "static", {"ahead": ahead}
@@ -169,11 +184,22 @@ def _variant(demand: GroupDemand) -> tuple[str | None, dict[str, object]]:
     if bits is not None:
         residual = max(s.counted.step_tokens for s in streams)
         return "quantized", {"bits": bits, "block": GROUP_ELEMENTS, "residual": residual}
-    kept = streams[0].counted.to_tokens
     if group.kind in _WINDOWS and kept != group.window_tokens:
         return ("window_engine", {"kept": kept}) if kept is not None else ("window_ignored", {})
     rings = [s for s in streams if s.role is Role.COMPRESSOR and s.counted.axis is Axis.SEQUENCE]
     return ("waiting" if group.kind is LayerKind.COMPRESSED and not rings else None), {}
+
+
+def _in_blocks(demand: GroupDemand) -> tuple[str, dict[str, object]] | None:
+    """Return key and values of the words where rows lie in blocks, or bytes between them; else None."""
+    group, streams, block = demand.group, demand.streams, demand.block_tokens
+    if demand.is_engines_own:
+        return "padding", {}
+    if group.kind in _STATE and any(s.role is Role.PADDING for s in streams):
+        return "state_pages", {"pages": streams[0].factor}
+    if block and streams[0].counted.to_tokens is not None:
+        return "window_blocks", {"kept": streams[0].counted.to_tokens, "block": block}
+    return ("blocks", {"block": block}) if block and group.kind is LayerKind.FULL else None
 
 
 def with_meanings(step: Step, facts: Facts) -> Step:

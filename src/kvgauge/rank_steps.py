@@ -15,7 +15,6 @@ from kvgauge.formulas import Definition, GroupFormula, Number, Share, group_form
 from kvgauge.group_steps import group_title, symbol_texts
 from kvgauge.layers import Axis, Role, Shard
 from kvgauge.steps import Facts, Step, sum_symbols
-from kvgauge.workload import pipeline_stages
 
 _SOURCE = "vLLM distributed/utils.py, model_executor/models/llama.py"
 _STATE = frozenset({Role.RECURRENT, Role.CONV})
@@ -60,14 +59,15 @@ class _Part:
         cache, spread = facts.cache, facts.cache.parallelism
         whole = cache.demand.groups[number]
         stage, tensor_rank = divmod(rank, spread.tensor)
-        stages = pipeline_stages(cache.architecture.num_layers, spread.pipeline)
+        stages = cache.stages
         count = layers_in_stage(whole.group, stages[stage], is_last=stage == len(stages) - 1)
         streams = tuple(
             replace(s, vectors=rank_vectors(s.vectors, s.shard, spread.tensor, s.role)) for s in whole.streams
         )
         own = GroupDemand(replace(whole.group, indices=whole.group.indices[:count]), streams)
         load = replace(cache.workload, sequences=-(-cache.workload.sequences // spread.data))
-        share = Share(spread.context, tensor_rank % spread.context)
+        place = 0 if cache.demand.equal_context_ranks else tensor_rank % spread.context
+        share = Share(spread.context, place)
         formula = group_formula(own, load, share)
         return cls(whole, own, formula, cache.rank_group_bytes[rank][number])
 

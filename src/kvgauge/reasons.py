@@ -85,6 +85,8 @@ def _engine_reasons(facts: Facts) -> list[str]:
     bits = next((b for d in demands for s in d.streams if (b := packed_bits(s))), None)
     if bits is not None:
         reasons.append(words.phrase("engine_packed", "why", bits=bits))
+    if not reasons and any(d.block_tokens for d in demands):
+        reasons.append(words.phrase("engine_blocks", "why"))
     fewer = facts.cache.total_bytes < facts.design.theory.total_bytes
     return reasons or [less_reason(facts) if fewer else words.phrase("engine_rows", "why")]
 

@@ -16,11 +16,13 @@ from kvgauge.errors import FeatureUnsupportedError
 if TYPE_CHECKING:
     from kvgauge.render.messages import Lang
 
-VERBS = ("size", "compare", "explain", "models", "gpus", "engines", "doctor", "completion")
+VERBS = ("size", "compare", "explain", "fit", "models", "gpus", "engines", "doctor", "completion")
 SHELLS = ("bash", "zsh", "fish")
-LATER_VERBS = ("fit", "plan", "verify", "accuracy", "learn", "serve")
+LATER_VERBS = ("plan", "verify", "accuracy", "learn", "serve")
 
 _TRUE = frozenset({"1", "true", "t", "yes", "y", "on"})
+#: Options that make ``kvgauge MODEL`` mean ``fit``.
+_FIT_FLAGS = frozenset({"--gpu", "--memory", "--kv-memory"})
 _GROUP_FLAGS = frozenset({"--help", "-h", "--version"})
 
 
@@ -58,13 +60,15 @@ def _with_bare_mtp(argv: Sequence[str]) -> list[str]:
 
 
 def in_order(argv: Sequence[str]) -> list[str]:
-    """Return the arguments with the verb first, ``size`` where there is none.
+    """Return the arguments with the verb first, ``fit`` (with a device) or ``size`` where there is none.
 
     Raises:
         FeatureUnsupportedError: the verb belongs to a later release.
 
     >>> in_order(["--json", "compare", "a", "b"]), in_order(["--context", "32k", "a"])
     (['compare', '--json', 'a', 'b'], ['size', '--context', '32k', 'a'])
+    >>> in_order(["a", "--gpu", "H100"])
+    ['fit', 'a', '--gpu', 'H100']
     """
     args = _with_bare_mtp(argv)
     first = next(positionals(args), None)
@@ -82,7 +86,12 @@ def in_order(argv: Sequence[str]) -> list[str]:
             hint=f"this release has {', '.join(VERBS)}; a file of that name is ./{first.text}",
             field=first.text,
         )
-    return ["size", *args]
+    return ["fit" if _names_device(args) else "size", *args]
+
+
+def _names_device(args: Sequence[str]) -> bool:
+    options = args[: args.index("--")] if "--" in args else args
+    return any(word.partition("=")[0] in _FIT_FLAGS for word in options)
 
 
 def wants_json(argv: Sequence[str], environ: Mapping[str, str] = os.environ) -> bool:

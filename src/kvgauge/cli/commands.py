@@ -128,8 +128,8 @@ class Command(click.Command):
 def make_command(verb: str) -> click.Command:
     """Build the command of a verb."""
     params: list[click.Parameter] = [_help_option(), *(make_option(row) for row in VERB_OPTIONS[verb])]
-    if verb in ("size", "explain"):
-        params.append(click.Argument(["model"], required=verb == "explain"))
+    if verb in ("size", "explain", "fit"):
+        params.append(click.Argument(["model"], required=verb != "size"))
     elif verb == "compare":
         params.append(click.Argument(["models"], nargs=-1, required=True, metavar="MODEL..."))
     elif verb == "models":
@@ -146,6 +146,7 @@ _MODULES = {
     "size": "answers",
     "compare": "answers",
     "explain": "answers",
+    "fit": "fit",
     "completion": "completion_script",
     "gpus": "gpus",
 }

@@ -162,7 +162,7 @@ def _arguments(given: Sequence[str], last: str) -> Iterable[str]:
         return VERBS
     if verb == "gpus":
         return _gpus()[:-1] if len(given) == 1 else ()
-    takes_model = verb == "compare" or (verb in ("size", "explain", "models") and len(given) == 1)
+    takes_model = verb == "compare" or (verb in ("size", "explain", "fit", "models") and len(given) == 1)
     return (*_models(), FILES) if takes_model else ()
 
 

@@ -13,12 +13,13 @@ if TYPE_CHECKING:
 
     from kvgauge.render.messages import Texts
 
-SECTIONS = ("load", "dtypes", "weights", "parallel", "engine", "output")
+SECTIONS = ("device", "load", "dtypes", "weights", "parallel", "engine", "output")
 
 ARGUMENTS = {
     "size": " MODEL",
     "compare": " MODEL...",
     "explain": " MODEL",
+    "fit": " MODEL",
     "models": " [FILTER]",
     "gpus": " [FILTER]",
     "completion": " bash|zsh|fish",
@@ -28,6 +29,7 @@ _EXAMPLES = {
     "size": "kvgauge size Qwen/Qwen3-8B --context 32k --sequences 8 --kv-dtype fp8",
     "compare": "kvgauge compare Qwen/Qwen3-8B Qwen/Qwen3-32B --sequences 8",
     "explain": "kvgauge explain Qwen/Qwen3.5-35B-A3B --context 32k",
+    "fit": "kvgauge fit Qwen/Qwen3-8B --kv-memory 40GiB --gpu H100",
     "models": "kvgauge models qwen3",
     "gpus": "kvgauge gpus h100",
 }

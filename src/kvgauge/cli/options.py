@@ -74,6 +74,14 @@ LOAD = (
     OptionRow("refresh", ("--refresh",), "engine", "flag"),
 )
 
+#: Options of ``fit`` beside the load.
+FIT = (
+    OptionRow("gpu", ("--gpu",), "device", metavar="NAME[:COUNT]"),
+    OptionRow("kv_memory", ("--kv-memory",), "device", metavar="SIZE"),
+    OptionRow("utilization", ("--utilization", "--gpu-memory-utilization"), "device", metavar="SHARE"),
+    OptionRow("check", ("--check",), "device", "flag"),
+)
+
 WHY = OptionRow("why", ("--why",), "output", "flag")
 MARKDOWN = OptionRow("markdown", ("--markdown",), "output", "flag")
 NDJSON = OptionRow("ndjson", ("--ndjson",), "output", metavar="FILE")
@@ -96,12 +104,16 @@ LATER = (
     OptionRow("check", ("--check",), "later", "flag"),
 )
 
-ALL = (*LOAD, WHY, MARKDOWN, NDJSON, *OUTPUT, *LATER)
+#: Of those, the ones that ``fit`` does not have either.
+_LATER_IN_FIT = tuple(row for row in LATER if row.name not in {own.name for own in FIT})
+
+ALL = (*LOAD, *FIT, WHY, MARKDOWN, NDJSON, *OUTPUT, *_LATER_IN_FIT)
 
 VERB_OPTIONS: dict[str, tuple[OptionRow, ...]] = {
     "size": (*LOAD, WHY, MARKDOWN, NDJSON, *OUTPUT, *LATER),
     "compare": (*LOAD, MARKDOWN, *OUTPUT, *LATER),
     "explain": (*LOAD, MARKDOWN, *OUTPUT, *LATER),
+    "fit": (*FIT, *LOAD, MARKDOWN, *OUTPUT, *_LATER_IN_FIT),
     "models": (MARKDOWN, *OUTPUT),
     "gpus": (MARKDOWN, *OUTPUT),
     "engines": OUTPUT,

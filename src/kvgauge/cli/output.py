@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, TextIO
 from kvgauge.errors import KvgaugeError
 from kvgauge.render.clean import clean
 from kvgauge.render.messages import Lang, Texts
-from kvgauge.units import format_bytes
 
 if TYPE_CHECKING:
     from kvgauge.architecture import Note
@@ -109,19 +108,12 @@ def write_json(payload: Mapping[str, object], *, is_line: bool = False) -> None:
 
 def write_notes(notes: tuple[Note, ...], texts: Texts, *, units: Units = "gib", about: str = "") -> None:
     """Write notes for people to stderr, one line each, sizes in the units of the answer."""
+    from kvgauge.render.note_units import in_units  # noqa: PLC0415 - most runs say nothing
+
     subject = texts("subject", name=clean(about)) if about else ""
     for note in notes:
         label = texts("note_warning" if note.level == "warning" else "note")
         write_note(f"{label}{subject}{clean(texts.note(in_units(note, units)))}")
-
-
-def in_units(note: Note, units: Units) -> Note:
-    """Return a note with its sizes in other units."""
-    shown = {format_bytes(size): format_bytes(size, units) for size in note.sizes}
-    for before, after in shown.items():
-        values = tuple((name, after if value == before else value) for name, value in note.values)
-        note = note._replace(message=note.message.replace(before, after), values=values)
-    return note
 
 
 def write_error(error: KvgaugeError, settings: Settings, *, about: str = "") -> None:

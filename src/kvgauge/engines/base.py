@@ -10,7 +10,7 @@ from kvgauge.architecture import LayerGroup, ModelArchitecture, Note
 from kvgauge.dtypes import row_bytes
 from kvgauge.engines.setup import PLAIN_SETUP, Setup
 from kvgauge.errors import FeatureUnsupportedError
-from kvgauge.layers import Counted, LayerKind, Role, Shard, Stream
+from kvgauge.layers import Counted, LayerKind, Role, Rounding, Shard, Stream
 from kvgauge.workload import Workload
 
 if TYPE_CHECKING:
@@ -123,6 +123,12 @@ class GroupDemand:
         """Whether no layer of the model is meant: bytes that lie between the layers' pages."""
         return bool(self.streams) and not self.group.streams
 
+    @property
+    def block_tokens(self) -> int | None:
+        """Tokens of the blocks that rows lie in; None where rows are kept one by one."""
+        steps = (s.counted.step_tokens for s in self.streams if s.counted.rounding is Rounding.CEIL)
+        return next(steps, None)
+
     def sequence_bytes(self, workload: Workload) -> int:
         """Bytes of one layer for one sequence."""
         return sum(s.row_bytes * s.counted.rows(workload.tokens_on(s.counted.axis)) for s in self.streams)
@@ -145,6 +151,7 @@ class Demand:
             beyond it; what is then left of ``groups`` is padding. Empty where an engine sets no more aside.
         beside: what each rank sets aside once, whatever the load.
         equal_context_ranks: ranks of decode context parallelism set aside the same, not what they hold.
+        stages: layers of each pipeline stage, where the engine deals them out in its own way.
     """
 
     groups: tuple[GroupDemand, ...]
@@ -155,6 +162,7 @@ class Demand:
     used: tuple[GroupDemand, ...] = ()
     beside: tuple[Beside, ...] = ()
     equal_context_ranks: bool = False
+    stages: tuple[range, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

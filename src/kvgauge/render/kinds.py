@@ -37,6 +37,8 @@ def group_labels(demands: Sequence[GroupDemand], texts: Texts) -> list[str]:
 
 def _label(demand: GroupDemand, texts: Texts) -> str:
     group = demand.group
+    if demand.is_engines_own:
+        return texts("kind.padding")
     name = texts(f"kind.{group.kind.value}")
     if group.window_tokens is not None:
         name = texts("kind_window", kind=name, tokens=f"{group.window_tokens:,}")

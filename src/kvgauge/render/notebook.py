@@ -12,6 +12,7 @@ from kvgauge.render.view import View
 if TYPE_CHECKING:
     from kvgauge.comparison import Comparison
     from kvgauge.derivation import Explanation
+    from kvgauge.fit_result import FitResult
     from kvgauge.render.messages import Lang
     from kvgauge.size_result import SizeResult
 
@@ -25,6 +26,13 @@ def _view(lang: Lang = "en") -> View:
 def size_html(result: SizeResult) -> str:
     """Return the answer of ``size``."""
     return to_html(size_sheet(result, _view()))
+
+
+def fit_html(result: FitResult) -> str:
+    """Return the answer of ``fit``."""
+    from kvgauge.render.fit_facts import fit_sheet  # noqa: PLC0415 - one answer is shown
+
+    return to_html(fit_sheet(result, _view()))
 
 
 def comparison_html(comparison: Comparison) -> str:

@@ -10,7 +10,7 @@ from kvgauge.render.clean import clean
 from kvgauge.render.compare import base_line, comparison_columns, load_line, row_cells
 from kvgauge.render.explain import symbol_meaning, symbol_value
 from kvgauge.render.inventory import models_table
-from kvgauge.render.size_facts import facts, group_rows, headline, load_rows, weight_rows
+from kvgauge.render.size_facts import facts, group_table, headline, load_rows, weight_rows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 
 _NUMBER_KEYS = ("column_step", "column_bytes", "column_formula", "column_numbers", "column_source")
 _SYMBOL_KEYS = ("column_step", "column_symbol", "column_value", "column_meaning")
-_NUMBERS = frozenset({"column_layers", "column_bytes", "column_value", "column_parameters", "column_keeping"})
+_NUMBERS = frozenset(
+    {"column_layers", "column_bytes", "column_kept", "column_value", "column_parameters", "column_keeping"}
+)
 
 
 @dataclass(frozen=True)
@@ -71,8 +73,8 @@ def size_sheet(result: SizeResult, view: View) -> Sheet:
     if result.cache.family == "none" and result.weights is None:
         return Sheet(headline(result, view), ())
     lines = tuple(view.texts("subject", name=label) + value for label, value in facts(result, view))
-    keys = ("column_cache", "column_layers", "column_bytes", "column_formula")
-    groups = _table(keys, group_rows(result.cache, view), view, code=("column_formula",))
+    keys, rows = group_table(result.cache, view)
+    groups = _table(keys, rows, view, code=("column_formula",))
     load = TableOf((view.texts("assumed_title"), ""), tuple(load_rows(result, view)))
     tables = [groups] if result.cache.family != "none" else []
     if result.weights is not None:

@@ -11,7 +11,7 @@ from kvgauge.render.bar import Part, segments
 from kvgauge.render.numbers import share_text
 from kvgauge.render.size_facts import (
     facts,
-    group_rows,
+    group_table,
     headline,
     load_rows,
     model_name,
@@ -57,11 +57,11 @@ def _pointer(result: SizeResult, view: View) -> RenderableType:
 
 
 def _groups(cache: CacheAnswer, view: View) -> RenderableType:
-    texts = view.texts
-    names = [texts("column_cache"), texts("column_layers"), texts("column_bytes")]
-    grid = table(*names, *([] if view.is_narrow else [texts("column_formula")]), right=(1, 2))
-    for row in group_rows(cache, view):
-        grid.add_texts(*(row[:3] if view.is_narrow else row))
+    keys, rows = group_table(cache, view, formulas=not view.is_narrow)
+    right = tuple(n for n, key in enumerate(keys) if key not in ("column_cache", "column_formula"))
+    grid = table(*(view.texts(key) for key in keys), right=right)
+    for row in rows:
+        grid.add_texts(*row)
     return grid
 
 
@@ -75,12 +75,17 @@ def _weights(weights: WeightAnswer, view: View) -> RenderableType:
 
 def _bar(result: SizeResult, view: View) -> list[RenderableType]:
     """One bar over the weights and the kinds of cache, where there is more than one."""
-    parts = [Part(label, size) for label, size in share_of_kinds(result.cache, view)]
+    parts = share_of_kinds(result.cache, view)
     if result.weights is not None:
-        parts.insert(0, Part(view.texts("weights_label"), result.weights.total_bytes))
-    if len(parts) < 2:
+        parts.insert(0, (view.texts("weights_label"), result.weights.total_bytes))
+    return draw_bar(parts, view) if len(parts) > 1 else []
+
+
+def draw_bar(parts: list[tuple[str, int]], view: View) -> list[RenderableType]:
+    """Return a bar over parts of bytes, and its legend."""
+    if not parts:
         return []
-    pieces = segments(parts, min(_BAR_CELLS, view.width))
+    pieces = segments([Part(*part) for part in parts], min(_BAR_CELLS, view.width))
     bar = Text.assemble(*((piece.pattern * piece.cells, piece.style) for piece in pieces))
     legend = table("", "", "", "", right=(2, 3))
     legend.show_header = False

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from kvgauge.cache import CacheAnswer, Stretch
     from kvgauge.engines.base import GroupDemand, StreamDemand
+    from kvgauge.fit_result import FitResult
     from kvgauge.render.view import View
     from kvgauge.size_result import Request, SizeResult
     from kvgauge.weight_answer import WeightAnswer
@@ -24,15 +25,19 @@ Pairs = list[tuple[str, str]]
 
 
 class GroupRow(NamedTuple):
-    """One group of layers as text; ``formula`` says why there is none where there are no bytes."""
+    """One group of layers as text; ``formula`` says why there is none where there are no bytes.
+
+    ``kept`` is what must be kept of it, where the engine sets aside more.
+    """
 
     label: str
     num_layers: str
     size: str
     formula: str
+    kept: str = ""
 
 
-def model_name(result: SizeResult, view: View) -> str:
+def model_name(result: SizeResult | FitResult, view: View) -> str:
     """Return what an answer calls the model."""
     raw = result.model.raw
     return view.texts("source_stdin") if raw.source == "stdin" else clean(raw.id)
@@ -52,7 +57,7 @@ def headline(result: SizeResult, view: View) -> str:
     }
     if request.engine == "theory":
         return texts("headline_theory", **values)
-    return texts("headline_engine", **values, engine=_engine(request))
+    return texts("headline_engine", **values, engine=engine_text(request))
 
 
 def load_text(sequences: int, context_tokens: int, view: View) -> str:
@@ -74,7 +79,8 @@ def _what(cache: CacheAnswer) -> str:
     return "what_both" if cache.family.startswith("hybrid_") else "what_cache"
 
 
-def _engine(request: Request) -> str:
+def engine_text(request: Request) -> str:
+    """Return an engine with its version."""
     return f"{request.engine} {request.engine_version}" if request.engine_version else request.engine
 
 
@@ -84,6 +90,8 @@ def facts(result: SizeResult, view: View) -> Pairs:
     rows = [(texts("growth_label"), growth_text(cache, view))] if cache.family != "none" else []
     if result.theory is not None:
         rows.append((texts("theory_label"), texts("theory_line", size=view.size(result.theory.total_bytes))))
+    if cache.demand.kept:
+        rows += _set_aside(cache, view)
     if cache.parallelism.num_gpus > 1 and rows:
         rows.append((texts("gpus_label"), _gpus(cache, cache.per_rank_bytes, view)))
     weights = result.weights
@@ -93,6 +101,25 @@ def facts(result: SizeResult, view: View) -> Pairs:
             rows.append((texts("weights_places_label"), _places(weights, view)))
         if cache.parallelism.num_gpus > 1:
             rows.append((texts("weights_gpus_label"), _gpus(cache, weights.per_rank_bytes, view)))
+    return rows
+
+
+def _set_aside(cache: CacheAnswer, view: View) -> Pairs:
+    """Return what makes up the bytes of an engine, of all ranks, and its blocks."""
+    from kvgauge.allocations import set_aside  # noqa: PLC0415 - of few engines
+
+    texts, parts = view.texts, set_aside(cache)
+    names = ("kept", "in_flight", "state_copies", "padding")
+    shown = [texts(f"aside_{name}", size=view.size(parts[name])) for name in names if parts[name]]
+    line = texts("aside_join").join(shown)
+    if parts["reserved"]:
+        line = texts("aside_beside", sum=line, size=view.size(parts["reserved"]))
+    rows = [(texts("aside_label"), line)]
+    details = cache.demand.details
+    count, tokens, size = (details.get(key) for key in ("blocks", "block_size_tokens", "bytes_per_block"))
+    if isinstance(count, int) and isinstance(tokens, int) and isinstance(size, int):
+        text = texts("blocks_line", count=f"{count:,}", tokens=f"{tokens:,}", size=view.size(size))
+        rows.append((texts("blocks_label"), text))
     return rows
 
 
@@ -177,10 +204,36 @@ def group_rows(cache: CacheAnswer, view: View) -> list[GroupRow]:
     """Return the groups of layers with their bytes."""
     demands = cache.demand.groups
     labels = group_labels(demands, view.texts)
+    kept: Sequence[int | None] = [None] * len(demands)
+    if cache.demand.kept:
+        from kvgauge.allocations import kept_bytes  # noqa: PLC0415 - of few engines
+
+        kept = kept_bytes(cache)
     return [
-        GroupRow(label, f"{demand.group.num_layers:,}", view.size(size), _formula(demand, cache, view))
-        for demand, label, size in zip(demands, labels, cache.group_bytes, strict=True)
+        GroupRow(
+            label,
+            "" if demand.is_engines_own else f"{demand.group.num_layers:,}",
+            view.size(size),
+            _formula(demand, cache, view),
+            "" if must is None else view.size(must),
+        )
+        for demand, label, size, must in zip(demands, labels, cache.group_bytes, kept, strict=True)
     ]
+
+
+def group_table(
+    cache: CacheAnswer, view: View, *, formulas: bool = True
+) -> tuple[list[str], list[list[str]]]:
+    """Return the keys of the columns and the rows of the groups; what must be kept stands beside."""
+    keys = ["column_cache", "column_layers", "column_bytes"]
+    fields = ["label", "num_layers", "size"]
+    if cache.demand.kept:
+        keys.insert(2, "column_kept")
+        fields.insert(2, "kept")
+    if formulas:
+        keys.append("column_formula")
+        fields.append("formula")
+    return keys, [[getattr(row, name) for name in fields] for row in group_rows(cache, view)]
 
 
 def _formula(demand: GroupDemand, cache: CacheAnswer, view: View) -> str:
@@ -201,7 +254,8 @@ def share_of_kinds(cache: CacheAnswer, view: View) -> list[tuple[str, int]]:
     """Return the kinds of cache that hold bytes, each with its bytes."""
     by_kind: dict[str, int] = {}
     for demand, size in zip(cache.demand.groups, cache.group_bytes, strict=True):
-        label = view.texts(f"kind.{demand.group.kind.value}")
+        kind = "padding" if demand.is_engines_own else demand.group.kind.value
+        label = view.texts(f"kind.{kind}")
         by_kind[label] = by_kind.get(label, 0) + size
     return [(label, size) for label, size in by_kind.items() if size > 0]
 
@@ -211,14 +265,14 @@ def load_rows(result: SizeResult, view: View) -> Pairs:
     texts, request = view.texts, result.request
     load = request.workload
     rows = [
-        ("context", _context(result, view)),
-        ("sequences", _defaulted("sequences", f"{load.sequences:,}", request, view)),
+        ("context", context_text(result, view)),
+        ("sequences", defaulted("sequences", f"{load.sequences:,}", request, view)),
     ]
     if load.shared_prefix_tokens:
         rows.append(("prefix", texts("prefix_value", tokens=tokens_text(load.shared_prefix_tokens, view))))
     if load.encoder_tokens:
         text = tokens_text(load.encoder_tokens, view)
-        rows.append(("encoder", _defaulted("encoder_tokens", text, request, view)))
+        rows.append(("encoder", defaulted("encoder_tokens", text, request, view)))
     if load.image_tokens or _has_image_axis(result.cache.demand.groups):
         text = tokens_text(load.image_tokens, view)
         rows.append(("image", text if load.image_tokens else texts("default", value=text)))
@@ -250,13 +304,13 @@ def _key_value(streams: Sequence[StreamDemand], result: SizeResult, view: View) 
     rows = {s.dtype for s in streams if s.role in (Role.KEY, Role.VALUE, Role.LATENT, Role.RECORD)}
     if len(rows) == 1 and not rows & {dtypes.k or auto, dtypes.v or auto}:
         return display_dtype(rows.pop())
-    return _defaulted("k_dtype", kv, result.request, view)
+    return defaulted("k_dtype", kv, result.request, view)
 
 
 def _origin(result: SizeResult, view: View) -> Pairs:
     """Engine, changed fields, where the model comes from, and the grade with its reasons."""
     texts, request, raw = view.texts, result.request, result.model.raw
-    rows = [("engine", _defaulted("engine", _engine(request), request, view))]
+    rows = [("engine", defaulted("engine", engine_text(request), request, view))]
     if raw.overrides:
         rows.append(
             ("overrides", clean(", ".join(f"{key} = {value}" for key, value in raw.overrides.items())))
@@ -271,7 +325,8 @@ def _origin(result: SizeResult, view: View) -> Pairs:
     return rows
 
 
-def _context(result: SizeResult, view: View) -> str:
+def context_text(result: SizeResult | FitResult, view: View) -> str:
+    """Return the context of the load, whether it was given, and the model's limit."""
     texts, limit = view.texts, result.model.architecture.context_limit_tokens
     text = tokens_text(result.request.workload.context_tokens, view)
     is_default = "context_tokens" in result.request.defaulted
@@ -280,5 +335,6 @@ def _context(result: SizeResult, view: View) -> str:
     return texts("default_limit" if is_default else "limit", value=text, tokens=f"{limit:,}")
 
 
-def _defaulted(name: str, text: str, request: Request, view: View) -> str:
+def defaulted(name: str, text: str, request: Request, view: View) -> str:
+    """Return a value of the request, marked where it was not given."""
     return view.texts("default", value=text) if name in request.defaulted else text

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from kvgauge.architecture import LayerGroup, ModelArchitecture
 from kvgauge.engines.base import Beside, GroupDemand, StreamDemand, rank_vectors
 from kvgauge.engines.vllm.cache_spec import CacheSpec, SpecKind
+from kvgauge.engines.vllm.notes import RESERVED
 from kvgauge.engines.vllm.pool import VllmPlan
 from kvgauge.engines.vllm.requests import RequestRules, counted_blocks, kept_of_window
 from kvgauge.layers import Counted, LayerKind, Mechanism, Role, Stream
@@ -188,7 +189,7 @@ def reserved(plan: VllmPlan) -> tuple[Beside, ...]:
     if not plan.reserved_blocks:
         return ()
     sizes = tuple(max(stage, default=0) for stage in plan.stages)
-    return (Beside("reserved", sizes, "block 0, which the pool keeps for slots that hold nothing"),)
+    return (Beside("reserved", sizes, RESERVED),)
 
 
 __all__ = ["Demands", "group_demands", "reserved"]

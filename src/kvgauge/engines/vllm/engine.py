@@ -14,6 +14,7 @@ from kvgauge.engines.vllm.devices import DEFAULT_GPU, GpuClass
 from kvgauge.engines.vllm.flags import parse_flags
 from kvgauge.engines.vllm.kv_dtypes import KV_WORDS, known_word, model_dtype
 from kvgauge.engines.vllm.launch import launch_command
+from kvgauge.engines.vllm.notes import assumed_notes
 from kvgauge.engines.vllm.planning import plan
 from kvgauge.engines.vllm.pool import VllmPlan
 from kvgauge.engines.vllm.settings import Speculation, VllmSettings
@@ -35,12 +36,6 @@ _OPTIONS = {
     "max_model_tokens": "max_model_len",
     "kv_memory_bytes": "kv_memory",
     "utilization": "utilization",
-}
-
-_ASSUMED = {
-    "block_size": "the block of attention layers was checked on other cards; the backends' smallest is taken",
-    "drafter_layers": "the layers of the draft model are not counted: its config is not known",
-    "kv_connector": "some KV connectors keep windows in full; this one is taken to leave groups as they are",
 }
 
 
@@ -131,7 +126,7 @@ class VllmEngine(PlainEngine):
                 hint="leave --shared-prefix out, or turn it on with --enable-prefix-caching",
                 field="shared-prefix",
             )
-        return VllmCapacity(found, settings, architecture, workload, args)
+        return VllmCapacity(found, settings, architecture, workload, args, setup.reserve_tokens)
 
     def shard_policy(self, architecture: ModelArchitecture, setup: Setup, experts: Experts) -> ShardPolicy:
         """Return how vLLM cuts and pads weights."""
@@ -183,13 +178,18 @@ def _gpu(setup: Setup) -> GpuClass:
 
 @dataclass(frozen=True)
 class VllmCapacity:
-    """A plan of vLLM under one load."""
+    """A plan of vLLM under one load.
+
+    Args:
+        told_tokens: longest request as an option or a flag says it; 0: the engine's to choose.
+    """
 
     plan: VllmPlan
     settings: VllmSettings
     architecture: ModelArchitecture
     workload: Workload
     args: str
+    told_tokens: int | None = None
 
     @property
     def needed_bytes(self) -> int:
@@ -217,7 +217,7 @@ class VllmCapacity:
     @property
     def notes(self) -> tuple[Note, ...]:
         """What nothing says and had to be assumed."""
-        return tuple(Note(f"{code}_assumed", "warning", _ASSUMED[code]) for code in self.plan.assumed)
+        return assumed_notes(self.plan.assumed)
 
     @property
     def details(self) -> dict[str, object]:
@@ -248,7 +248,7 @@ class VllmCapacity:
     @property
     def max_context_tokens(self) -> int | None:
         """The longest request, where a flag says it."""
-        return parse_flags(self.args).max_model_tokens or None
+        return self.told_tokens or None
 
     def with_sequences(self, count: int) -> VllmCapacity:
         """Return the same plan under another number of sequences."""

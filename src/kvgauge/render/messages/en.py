@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kvgauge.render.messages import gpus_en
+from kvgauge.render.messages import fit_en, gpus_en
 
 #: English notes are the notes' own messages.
 NOTES: Mapping[str, str] = {}
 
 MESSAGES: Mapping[str, str] = {
+    **fit_en.MESSAGES,
     **gpus_en.MESSAGES,
     # the size answer
     "headline_theory": "{model}: {total} of {what} for {load}",
@@ -245,7 +246,8 @@ MESSAGES: Mapping[str, str] = {
     "help.option.version": "Show the version and exit.",
     "help.about": (
         "What a language model's KV cache and recurrent state cost in memory, to the byte, with the reason. "
-        "'kvgauge MODEL' is 'kvgauge size MODEL'. MODEL is a name of the catalogue or the hub (org/name, "
+        "'kvgauge MODEL' is 'kvgauge size MODEL', or fit with --gpu. MODEL is a name of the catalogue or hub "
+        "(org/name, "
         "@revision, :file.gguf; ms:org/name on ModelScope), a config.json, a folder that holds one, or - for "
         "standard input. Each option can be set in the environment: KVGAUGE_CONTEXT for --context."
     ),
@@ -295,7 +297,7 @@ MESSAGES: Mapping[str, str] = {
     "help.option.ep": "Expert-parallel ranks; they divide weights and leave the cache as it is.",
     "help.option.dcp": "Decode-context-parallel ranks, inside the tensor-parallel ones.",
     "help.option.engine": (
-        "theory (default: what must be kept) or transformers; a version follows @: transformers@5.24.0."
+        "theory (default: what must be kept), transformers or vllm; a version follows @: vllm@0.33.0."
     ),
     "help.option.engine_args": "The engine's own flags, as one text.",
     "help.option.override": "Change a config field: KEY=VALUE, dotted keys, JSON values. Repeatable.",

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kvgauge.render.messages import gpus_zh
+from kvgauge.render.messages import fit_zh, gpus_zh
 
 NOTES: Mapping[str, str] = {
+    **fit_zh.NOTES,
     **gpus_zh.NOTES,
     "kv_dtype_prescribed": "检查点要求使用 {dtype} 的 KV 缓存（{field}）",
     "kv_dtype_partial": "KV dtype 不影响：{streams}",
@@ -15,6 +16,7 @@ NOTES: Mapping[str, str] = {
     "group_size_assumed": "{field} 的分组大小取惯用值，并非已知；文件大小可能不同",
     "inferred": "未知的模型类型 {model_type}；仅根据形状字段读取",
     "gguf_kv_dtype": "GGUF 的缓存默认用 f16，与权重的量化无关（与 llama.cpp 一致）；可用 --kv-dtype 指定",
+    "llamacpp_context_rounded": "llama.cpp 把 {asked} token 的上下文向上取整为 {rounded}，即每个序列 256 的倍数",
     "gguf_window_unused": "文件写有 {window} token 的窗口，但 llama.cpp 对 {architecture} 不使用它",
     "gguf_latent_expanded": "文件没有 {key}，因此保留展开后的各头，是潜向量的许多倍；重新转换的文件会有该键",
     "gguf_head_assumed": "没有键说明输出头是否就是嵌入矩阵；按已发布模型的做法计算（共用：{tied}）",
@@ -45,8 +47,8 @@ NOTES: Mapping[str, str] = {
     "option_without_effect": "{option} 对该模型没有影响",
     "override_without_effect": "--override {field} 没有影响：没有读取这个字段（相近的字段：{near}）",
     "static_cache_too_small": "静态缓存只有 {max_cache_len} 个 token，放不下 {context} 个 token 的负载",
-    "engine_version_newer": "transformers {version} 按已知最新版本 {rules} 的规则读取",
-    "engine_version_nearest": "transformers {version} 按之前最近一个核对过的版本 {rules} 的规则读取",
+    "engine_version_newer": "{engine} {version} 按已知最新版本 {rules} 的规则读取",
+    "engine_version_nearest": "{engine} {version} 按之前最近一个核对过的版本 {rules} 的规则读取",
     "expert_parallel": "专家并行切分的是权重，不是缓存",
     "weights_what_if": "权重按 {scheme} 计算，检查点本身不一定是这种量化",
     "weights_group_ragged": "每组 {group} 个值，不能整除 {name} 的行宽：并非所有引擎都能运行",
@@ -57,6 +59,7 @@ NOTES: Mapping[str, str] = {
 }
 
 MESSAGES: Mapping[str, str] = {
+    **fit_zh.MESSAGES,
     **gpus_zh.MESSAGES,
     # the size answer
     "headline_theory": "{model}：{load}需要 {total} {what}",
@@ -291,7 +294,8 @@ MESSAGES: Mapping[str, str] = {
     "help.option.version": "显示版本。",
     "help.about": (
         "语言模型的 KV 缓存与循环状态占用多少内存，精确到字节，并说明缘由。"
-        "'kvgauge MODEL' 即 'kvgauge size MODEL'。MODEL 是目录或模型库中的名称（org/name、@revision、"
+        "'kvgauge MODEL' 即 'kvgauge size MODEL'，带 --gpu 时即 fit。"
+        "MODEL 是目录或模型库中的名称（org/name、@revision、"
         ":file.gguf；ms:org/name 表示 ModelScope）、config.json、含有它的文件夹，或用 - 表示标准输入。"
         "每个选项都可用环境变量设置：KVGAUGE_CONTEXT 对应 --context。"
     ),
@@ -338,7 +342,7 @@ MESSAGES: Mapping[str, str] = {
     "help.option.dp": "数据并行的副本数。",
     "help.option.ep": "专家并行的 rank 数；切分的是权重，缓存不变。",
     "help.option.dcp": "解码上下文并行的 rank 数，位于张量并行之内。",
-    "help.option.engine": "theory（默认：必须保留的量）或 transformers；指定版本写作 transformers@5.24.0。",
+    "help.option.engine": "theory（默认：必须保留的量）、transformers 或 vllm；指定版本写作 vllm@0.33.0。",
     "help.option.engine_args": "引擎自己的参数，写成一段文本。",
     "help.option.override": "读取前改动配置字段：KEY=VALUE，键可用点号，值为 JSON。可重复。",
     "help.option.revision": "模型库中的分支、标签或提交；也可写成 MODEL@名称。",

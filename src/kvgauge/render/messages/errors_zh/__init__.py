@@ -18,6 +18,7 @@ from typing import NamedTuple
 from kvgauge.render.messages.errors_zh import (
     engines,
     files,
+    fit,
     foreign,
     gguf,
     hardware,
@@ -38,6 +39,7 @@ TABLES: tuple[Mapping[str, str], ...] = (
     request.TABLE,
     engines.TABLE,
     vllm.TABLE,
+    fit.TABLE,
     sglang.TABLE,
     tensorrt_llm.TABLE,
     readers.TABLE,

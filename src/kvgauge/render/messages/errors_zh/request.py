@@ -88,7 +88,6 @@ TABLE: Mapping[str, str] = {
     ),
     "a prefix is a part of each sequence": "前缀是每条序列的一部分",
     "--{0} must be a whole number from 1 to 4096": "--{0} 须为 1 到 4096 的整数",
-    "--context max: the config states no limit": "--context max：配置没有写上限",
     "give a number of tokens": "请给出 token 数",
     "the config describes no multi-token-prediction layers": "配置中没有多 token 预测（MTP）层",
     "leave --mtp out": "请去掉 --mtp",

@@ -1,0 +1,55 @@
+"""``fit``: ask the library whether a load fits, show what it says."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from kvgauge.cli.output import Settings, make_view, write, write_json, write_notes
+from kvgauge.cli.progress import ProgressLine
+from kvgauge.cli.requests import size_keywords
+from kvgauge.fitting import fit
+from kvgauge.render.note_units import in_units
+
+if TYPE_CHECKING:
+    from kvgauge.fit_result import FitResult
+    from kvgauge.units import Units
+
+_OWN = ("gpu", "kv_memory", "utilization", "check")
+
+
+def run_fit(settings: Settings, values: dict[str, Any]) -> int:
+    """Answer ``fit``; exit code 3 with ``--check`` where the load does not fit."""
+    keywords = size_keywords(values) | {name: values[name] for name in _OWN if values[name] is not None}
+    result = fit(values["model"], **keywords, progress=ProgressLine(settings.texts))
+    units: Units = values["units"] or "gib"
+    if settings.json:
+        write_json(_translated(result, settings, units))
+        return result.exit_code
+    view = make_view(settings, units=units, color=values["color"] or "auto")
+    if values["markdown"]:
+        from kvgauge.render.fit_facts import fit_sheet  # noqa: PLC0415
+        from kvgauge.render.markdown import to_markdown  # noqa: PLC0415
+
+        write(to_markdown(fit_sheet(result, view)))
+    else:
+        from kvgauge.render.fit import draw_fit  # noqa: PLC0415 - JSON draws nothing
+
+        write(draw_fit(result, view))
+    write_notes(result.notes, settings.texts, units=units)
+    return result.exit_code
+
+
+def _translated(result: FitResult, settings: Settings, units: Units) -> dict[str, object]:
+    """Return the JSON object with its sentences in the language and the units of the run."""
+    texts = settings.texts
+    answer = result.to_dict()
+    answer["verdict"] = {
+        **result.verdict.to_dict(),
+        "sentence": texts.note(in_units(result.verdict.note, units)),
+    }
+    answer["suggestions"] = [
+        {**found.to_dict(), "message": texts.note(in_units(found.note, units))}
+        for found in result.suggestions
+    ]
+    answer["notes"] = [{**note.to_dict(), "message": texts.note(note)} for note in result.notes]
+    return answer

@@ -1,0 +1,160 @@
+"""The answer of ``fit`` in words: verdict, pool, reach, groups, load. Drawn by others."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kvgauge.dtypes import display_dtype
+from kvgauge.render.clean import clean
+from kvgauge.render.note_units import in_units
+from kvgauge.render.sheet import Listing, Sheet, TableOf
+from kvgauge.render.size_facts import (
+    Pairs,
+    context_text,
+    defaulted,
+    engine_text,
+    load_text,
+    model_name,
+    tokens_text,
+)
+
+if TYPE_CHECKING:
+    from kvgauge.architecture import Note
+    from kvgauge.fit_result import FitResult, Reach
+    from kvgauge.render.view import View
+
+GROUP_KEYS = ("column_group", "column_layers", "column_block", "column_page", "column_blocks")
+
+
+def fit_headline(result: FitResult, view: View) -> str:
+    """Return the first line: does it fit."""
+    load, texts = result.request.workload, view.texts
+    return texts(
+        "fit_yes" if result.verdict.fits else "fit_no",
+        model=model_name(result, view),
+        load=load_text(load.sequences, load.context_tokens, view),
+        engine=engine_text(result.request),
+    )
+
+
+def fit_lines(result: FitResult, view: View) -> Pairs:
+    """Return verdict, pool, what the log prints, the most that fits, and what would help."""
+    texts = view.texts
+    rows = [
+        ("fit_verdict_label", said(result.verdict.note, view)),
+        ("fit_pool_label", _pool(result, view)),
+        *_capacity(result, view),
+        ("fit_longest_label", _reach(result.max_context, tokens_text(result.max_context.count, view), view)),
+        ("fit_most_label", _reach(result.max_sequences, f"{result.max_sequences.count:,}", view)),
+    ]
+    weights = [device.weight_bytes for device in result.devices if device.weight_bytes is not None]
+    if weights:
+        rows.append(("fit_weights_label", view.size(max(weights))))
+    rows += [("fit_help_label", said(found.note, view)) for found in result.suggestions]
+    return [(texts(label), text) for label, text in rows]
+
+
+def said(note: Note, view: View) -> str:
+    """Return a sentence in the language and units of a view."""
+    return clean(view.texts.note(in_units(note, view.units)))
+
+
+def _pool(result: FitResult, view: View) -> str:
+    pool = result.pool
+    if pool.num_blocks is None or pool.block_size_tokens is None or pool.bytes_per_block is None:
+        return view.texts("fit_pool_bytes", size=view.size(pool.bytes))
+    return view.texts(
+        "fit_pool",
+        blocks=f"{pool.num_blocks:,}",
+        tokens=f"{pool.block_size_tokens:,}",
+        size=view.size(pool.bytes_per_block),
+    )
+
+
+def _capacity(result: FitResult, view: View) -> Pairs:
+    pool = result.pool
+    if pool.capacity_tokens is None or pool.max_concurrency is None:
+        return []
+    longest = result.details.get("max_model_len", result.request.workload.context_tokens)
+    text = view.texts(
+        "fit_capacity",
+        tokens=f"{pool.capacity_tokens:,}",
+        concurrency=f"{pool.max_concurrency:,.2f}",
+        context=f"{longest:,}",
+    )
+    return [("fit_capacity_label", text)]
+
+
+def _reach(reach: Reach, shown: str, view: View) -> str:
+    why = view.texts(f"fit_limited.{reach.limited_by}")
+    return view.texts("fit_reach" if reach.count else "fit_none", count=shown, why=why)
+
+
+def pool_rows(result: FitResult, view: View) -> list[tuple[str, str, str, str, str]]:
+    """Return the groups of the pool: kind, layers, block, page, blocks of a request."""
+    return [
+        (
+            view.texts(f"kind.{group.kind}"),
+            f"{group.num_layers:,}",
+            "" if group.block_size_tokens is None else f"{group.block_size_tokens:,}",
+            "" if group.page_bytes is None else view.size(group.page_bytes),
+            "" if group.blocks_per_request is None else f"{group.blocks_per_request:,}",
+        )
+        for group in result.pool.groups
+    ]
+
+
+def pool_parts(result: FitResult, view: View) -> list[tuple[str, int]]:
+    """Return what the fullest GPU holds: weights, the load, and what is left of the pool."""
+    fullest = max(result.devices, key=lambda device: device.weight_bytes or 0)
+    needed, texts = min(result.verdict.required_bytes, result.pool.bytes), view.texts
+    parts = [
+        (texts("weights_label"), fullest.weight_bytes or 0),
+        (texts("fit_needed"), needed),
+        (texts("fit_left"), result.pool.bytes - needed),
+    ]
+    return [part for part in parts if part[1] > 0]
+
+
+def fit_load_rows(result: FitResult, view: View) -> Pairs:
+    """Return the load as it was understood, and what was assumed."""
+    texts, request, raw = view.texts, result.request, result.model.raw
+    load = request.workload
+    rows = [
+        ("context", context_text(result, view)),
+        ("sequences", defaulted("sequences", f"{load.sequences:,}", request, view)),
+    ]
+    if result.setup.reserve_tokens:
+        rows.append(("reserve", tokens_text(result.setup.reserve_tokens, view)))
+    if load.shared_prefix_tokens:
+        rows.append(("prefix", texts("prefix_value", tokens=tokens_text(load.shared_prefix_tokens, view))))
+    if load.mtp:
+        rows.append(("mtp", texts("mtp_one" if load.mtp == 1 else "mtp_many", count=load.mtp)))
+    k, v = (
+        display_dtype(word or result.model.architecture.model_dtype)
+        for word in (result.dtypes.k, result.dtypes.v)
+    )
+    rows.append(("kv", defaulted("k_dtype", k if k == v else texts("kv_value", k=k, v=v), request, view)))
+    if result.dtypes.state:
+        rows.append(("state", display_dtype(result.dtypes.state)))
+    rows.append(("engine", defaulted("engine", engine_text(request), request, view)))
+    card = result.setup.card
+    if card is not None:
+        rows.append(("gpu", clean(card.name)))
+    elif "gpu" in result.details:
+        rows.append(("gpu", texts("fit_gpu_assumed", name=clean(str(result.details["gpu"])))))
+    rows.append(("source", texts(f"source_{raw.source}", provenance=clean(raw.provenance))))
+    return [(texts(f"assumed_{name}"), value) for name, value in rows]
+
+
+def fit_sheet(result: FitResult, view: View) -> Sheet:
+    """Return the answer as title, lines and tables."""
+    lines = tuple(view.texts("subject", name=label) + value for label, value in fit_lines(result, view))
+    right = frozenset(range(1, len(GROUP_KEYS)))
+    names = tuple(view.texts(key) for key in GROUP_KEYS)
+    groups = TableOf(names, tuple(pool_rows(result, view)), right)
+    load = TableOf((view.texts("assumed_title"), ""), tuple(fit_load_rows(result, view)))
+    tables = (groups,) if result.pool.groups else ()
+    return Sheet(
+        fit_headline(result, view), (*lines, *tables, load, Listing("", clean(result.launch_command)))
+    )
