@@ -146,6 +146,7 @@ def symbols(
         "tk": min(stated.get(SYMBOLS["tk"], 0), sizes.cells),
         "D": int(stated.get("leading_dense_block_count", 0) > 0),
         "I": sum(c.mechanism is Mechanism.SPARSE_INDEX for c in architecture.layers),
+        "X": architecture.context_limit_tokens or 0,
         "ub": sizes.micro_batch_tokens,
         "o": min(sizes.micro_batch_tokens, outputs),
         "C": sizes.cells,
