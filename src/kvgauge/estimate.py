@@ -1,0 +1,271 @@
+"""What a GPU holds beside weights and pool: activation peak, graphs, libraries, the driver's context.
+
+Each term is a formula in what it really depends on (``overhead_terms``), its constants fitted to records and
+shipped with how many there were (``data/overhead.json``). No share of the weights is taken for anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil, hypot
+from types import MappingProxyType
+from typing import Any, Literal
+
+from kvgauge.architecture import ModelArchitecture
+from kvgauge.engines.vllm.schedule import schedule
+from kvgauge.engines.vllm.settings import VllmSettings
+from kvgauge.engines.vllm.versions import parse_version, rules_for
+from kvgauge.overhead_drivers import Running, Widths, graph_sizes, packs_experts, widths_of
+from kvgauge.overhead_terms import (
+    Coefficients,
+    Range,
+    activation,
+    beside_torch,
+    captured,
+    coefficients,
+    forward_pass,
+    logits_bytes,
+    version_of,
+)
+from kvgauge.stored_weights import StoredWeights
+
+Kind = Literal["activations", "graphs", "runtime"]
+
+#: From here on an estimate of the graphs is taken off the pool (the log says 0.21).
+_ESTIMATES_GRAPHS = parse_version("0.20.2.dev0")
+#: From here on a runner is in use of which some logs show no such estimate.
+_MAY_NOT_ESTIMATE = parse_version("0.26.0.dev0")
+#: The first engine's own defaults: sequences, and the batch of a prefill in chunks, which long models get.
+_FIRST_SEQUENCES, _FIRST_BATCH, _FIRST_LONGEST = 256, 2048, 32768
+#: Words of the names of cards that are joined by NVLink as a rule, and of those that are not.
+_LINKED = ("h100", "h200", "h800", "h20", "a100", "a800", "b200", "b300", "gb200", "gb300", "gh200")
+#: Of a forward pass that no record stands behind.
+_ASSUMED_SPREAD = 0.5
+#: Copies of fp32 logits while sampling: themselves and their probabilities.
+_SAMPLED = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """One term.
+
+    Args:
+        held: memory that is taken; else a figure that an engine only reckons with.
+        budgeted: comes off the engine's share of the card before the pool is sized.
+        grade: ``measured`` where records of this kind stand behind the figure, else ``assumed``.
+        records: how many.
+    """
+
+    name: str
+    kind: Kind
+    central_bytes: int
+    low_bytes: int
+    high_bytes: int
+    grade: str
+    records: int
+    because: str
+    source: str = ""
+    held: bool = True
+    budgeted: bool = True
+
+
+def estimate(
+    architecture: ModelArchitecture,
+    stored: StoredWeights | None,
+    running: Running,
+    *,
+    constants: Mapping[str, Coefficients] | None = None,
+) -> tuple[Estimate, ...]:
+    """Return the terms of one rank.
+
+    Args:
+        stored: the whole model's weights, for the shapes in them. None, or no embedding among them: terms
+            that depend on shapes (activations, graphs) are left out.
+        running: how the engine is run, defaults filled in (``vllm_running``).
+        constants: others than the shipped ones, by engine.
+
+    >>> import kvgauge
+    >>> model = kvgauge.load("Qwen/Qwen3-8B")
+    >>> running = Running("vllm", "0.19.0", 8192, 1024, 32768, graph_sizes=51, capability=(9, 0))
+    >>> [(e.name, round(e.central_bytes / 2**30, 1)) for e in estimate(model.architecture,
+    ...     model.weighed.stored, running)]
+    [('activations', 2.2), ('non_torch', 0.2), ('graphs', 0.6), ('context', 0.5)]
+    """
+    found = (constants or coefficients()).get(running.engine)
+    if found is None:
+        return ()
+    widths, packed = None, False
+    if stored is not None:
+        widths = widths_of(architecture, (item.family for item in stored.families), running)
+        packed = packs_experts(stored.families)
+    return tuple(_TERMS[running.engine](widths, running, found, packed))
+
+
+def _vllm(widths: Widths | None, running: Running, found: Coefficients, packed: bool) -> Iterator[Estimate]:
+    if widths is not None:
+        peak = activation(widths, running, found, packed_experts=packed)
+        yield _made("activations", "activations", peak, _peak_words(widths, running, peak))
+    ranks = running.tensor * running.pipeline
+    beside = beside_torch(running, found["non_torch"])
+    words = "libraries and workspaces outside torch" + (", buffers between ranks" if ranks > 1 else "")
+    yield _made("non_torch", "runtime", beside, words)
+    if widths is not None:
+        yield from _vllm_graphs(widths, running, found)
+    yield _made("context", "runtime", _plain(found["context"]), "the driver's context", budgeted=False)
+
+
+def _vllm_graphs(widths: Widths, running: Running, found: Coefficients) -> Iterator[Estimate]:
+    words = f"{running.graph_sizes} batch sizes x {widths.layers} layers"
+    graphs = captured(widths, running, found["graphs"])
+    if graphs.high:
+        yield _made("graphs", "graphs", graphs, words, budgeted=False)
+    version = version_of(running)
+    if graphs.high and version >= _ESTIMATES_GRAPHS:
+        beyond = found["graph_estimate"]["experts" if widths.has_experts else "dense"]
+        shown = Range(
+            0.0 if version >= _MAY_NOT_ESTIMATE else graphs.low + beyond["low"],
+            graphs.central + beyond["bytes"],
+            graphs.high + beyond["high"],
+            "measured" if beyond["records"] else "assumed",
+            beyond["records"],
+            beyond["source"],
+        )
+        yield _made(
+            "graph_estimate", "graphs", shown, f"vllm's own guess before capture: {words}", held=False
+        )
+
+
+def _sglang(widths: Widths | None, running: Running, found: Coefficients, packed: bool) -> Iterator[Estimate]:
+    del packed
+    if widths is not None:
+        yield from _forward(widths, running)
+        graphs = captured(widths, running, found["graphs"])
+        if graphs.high:
+            words = f"{running.graph_sizes} batch sizes x {widths.layers} layers"
+            yield _made("graphs", "graphs", graphs, words)
+    yield _made("buffers", "runtime", _plain(found["buffers"]), "buffers of batches and attention")
+    yield _made("context", "runtime", _plain(found["context"]), "the driver's context and process groups")
+
+
+def _tensorrt_llm(
+    widths: Widths | None, running: Running, found: Coefficients, packed: bool
+) -> Iterator[Estimate]:
+    del packed
+    if widths is not None:
+        yield from _forward(widths, running)
+    yield _made("context", "runtime", _plain(found["context"]), "the driver's context")
+
+
+def _llama_cpp(
+    widths: Widths | None, running: Running, found: Coefficients, packed: bool
+) -> Iterator[Estimate]:
+    """Yield what the memory breakdown calls unaccounted; compute buffers are the engine's own rules."""
+    del widths, running, packed
+    yield _made("context", "runtime", _plain(found["context"]), "the driver's context")
+
+
+_TERMS: Mapping[
+    str, Callable[[Widths | None, Running, Coefficients, bool], Iterator[Estimate]]
+] = MappingProxyType(
+    {"vllm": _vllm, "sglang": _sglang, "tensorrt-llm": _tensorrt_llm, "llama.cpp": _llama_cpp}
+)  # fmt: skip
+
+
+def _forward(widths: Widths, running: Running) -> Iterator[Estimate]:
+    """Yield a forward pass or a step of sampling, whichever holds more: the physics, no record behind it."""
+    central = max(
+        forward_pass(widths, running.batched_tokens, widths.block), _SAMPLED * logits_bytes(widths, running)
+    )
+    shown = Range(central * (1 - _ASSUMED_SPREAD), central, central * (1 + _ASSUMED_SPREAD), "assumed", 0)
+    words = f"a pass of {running.batched_tokens:,} tokens, or sampling for {running.sequences:,} sequences"
+    yield _made("activations", "activations", shown, words)
+
+
+def _peak_words(widths: Widths, running: Running, peak: Range) -> str:
+    if peak.because == "forward":
+        return f"a forward pass of {running.batched_tokens:,} tokens, {widths.hidden:,} wide"
+    tokens = running.batched_tokens
+    rows = min(running.sequences, tokens)
+    return f"logits of {rows:,} sequences x {widths.vocabulary:,} words, beside {tokens:,} tokens"
+
+
+def _plain(row: Mapping[str, Any]) -> Range:
+    grade = "measured" if row["records"] else "assumed"
+    return Range(row["low"], row["bytes"], row["high"], grade, row["records"], row["source"])
+
+
+def _made(
+    name: str, kind: Kind, found: Range, because: str, *, held: bool = True, budgeted: bool = True
+) -> Estimate:
+    central = int(found.central)
+    return Estimate(
+        name, kind, central, min(central, int(found.low)), max(central, ceil(found.high)), found.grade,
+        found.records, because, found.source, held, budgeted,
+    )  # fmt: skip
+
+
+def vllm_running(architecture: ModelArchitecture, settings: VllmSettings, *, nodes: int = 1) -> Running:
+    """Return how vLLM is run under these settings, its own defaults filled in.
+
+    Raises:
+        MissingFieldError: nothing says how long a request may be.
+    """
+    rules = rules_for(settings.version)
+    plan = schedule(architecture, settings, rules)
+    tokens, sequences = plan.batched_tokens, plan.sequences
+    if rules.engine_v0:
+        sequences = settings.max_sequences or _FIRST_SEQUENCES
+        if settings.max_batched_tokens is None:
+            chunked = settings.chunked_prefill or (
+                settings.chunked_prefill is None and plan.max_model_tokens > _FIRST_LONGEST
+            )
+            tokens = _FIRST_BATCH if chunked else max(_FIRST_BATCH, plan.max_model_tokens)
+    gpu, drafted = settings.gpu, settings.speculation.tokens
+    sizes = graph_sizes(settings.version, sequences, drafted, wide=gpu.major == 10)
+    return Running(
+        "vllm",
+        settings.version,
+        tokens,
+        sequences,
+        plan.max_model_tokens,
+        tensor=settings.tensor,
+        pipeline=settings.pipeline,
+        nodes=nodes,
+        expert_parallel=settings.expert_parallel,
+        eager=settings.enforce_eager,
+        graph_sizes=0 if settings.enforce_eager else sizes,
+        speculative_tokens=drafted,
+        capability=gpu.capability,
+        linked=gpu.named(*_LINKED) if gpu.name else None,
+        images=not settings.language_model_only,
+    )
+
+
+def pool_range(
+    memory_bytes: int, utilization: str | float, weights_bytes: int, terms: Iterable[Estimate]
+) -> tuple[int, int, int]:
+    """Return (low, central, high) of vLLM's pool on one rank; none is below 0.
+
+    The share of the card that is asked for, less weights and what is budgeted. The terms vary for reasons of
+    their own, so their distances add up as squares.
+
+    Args:
+        memory_bytes: what the runtime reports as the total.
+        weights_bytes: loaded on the rank.
+
+    >>> gib = 1 << 30
+    >>> term = Estimate("activations", "activations", 2 * gib, gib, 4 * gib, "measured", 1, "")
+    >>> [size / gib for size in pool_range(80 * gib, "0.9", 16 * gib, [term])]
+    [52.0, 54.0, 55.0]
+    """
+    share = ceil(memory_bytes * Fraction(str(utilization)))
+    taken = [term for term in terms if term.budgeted]
+    central = share - weights_bytes - sum(term.central_bytes for term in taken)
+    up = hypot(*(term.central_bytes - term.low_bytes for term in taken))
+    down = hypot(*(term.high_bytes - term.central_bytes for term in taken))
+    return max(0, int(central - down)), max(0, central), max(0, int(central + up))
+
+
+__all__ = ["Estimate", "Running", "estimate", "pool_range", "vllm_running"]

@@ -1,0 +1,199 @@
+"""Formulas of the working memory, term by term: physics first, then a few constants from ``overhead.json``.
+
+A profiling pass of vLLM runs a forward pass of the largest batch, then samples for the most sequences; the
+larger of the two is its peak (``gpu_model_runner.profile_run``, ``_dummy_sampler_run``). Sampling holds
+copies of fp32 logits, sequences x vocabulary x 4 bytes each, besides hidden states of the batch; a forward
+pass holds the residual stream and the widest block. Workspaces that stay (``v1/worker/workspace.py``) come on
+top.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from kvgauge.data import read_data
+from kvgauge.engines.vllm.versions import Version, parse_version
+from kvgauge.overhead_drivers import Running, Widths
+
+Coefficients = Mapping[str, Any]
+
+_ELEMENT_BYTES = 2
+_LOGIT_BYTES = 4
+#: What a figure is off by for reasons that grow with nothing: segments of the allocator, small buffers.
+ROUNDING = 0.05 * (1 << 30)
+#: Copies of the residual stream in a forward pass: what enters a block, what leaves it, and their sum.
+_RESIDUALS = 3
+#: Rows that a prefill of latent attention expands at once (mla_attention.py).
+_LATENT_ROWS = 64 * 1024
+_LATENT_REQUESTS, _LATENT_PAGES, _PAGE_TOKENS = 8, 4, 16
+#: Longest requests whose index keys a prefill gathers (v1/attention/backends/mla/indexer.py).
+_INDEX_REQUESTS = 40
+#: From here on expert kernels keep their buffers.
+_KEEPS_EXPERT_BUFFERS = parse_version("0.17.0.dev0")
+_LATENTS_SINCE = parse_version("0.8.0.dev0")
+
+
+@lru_cache(maxsize=1)
+def coefficients() -> Coefficients:
+    """Return the fitted constants, as ``tools/fit_overhead.py`` wrote them."""
+    found: Coefficients = json.loads(read_data("overhead.json"))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """A figure with its range, in bytes.
+
+    Args:
+        grade: ``measured`` where records of the same kind stand behind it, else ``assumed``.
+        records: how many.
+    """
+
+    low: float
+    central: float
+    high: float
+    grade: str
+    records: int
+    source: str = ""
+    because: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Peak:
+    """What an activation peak is made of, in bytes.
+
+    Args:
+        logits: one fp32 copy of the logits of a step.
+        stream: the residual stream of the batch in 16 bits, once for each time that sampling holds it.
+        images: encoder outputs for a whole batch.
+        forward: of a forward pass.
+        kept: workspaces that stay after it.
+    """
+
+    logits: int
+    stream: int
+    images: int
+    forward: int
+    kept: int
+
+
+#: Newer than any; rules of what is newest hold for it.
+_NEWEST = "9999.0.0"
+
+
+def version_of(running: Running) -> Version:
+    """Return the version that the rules of vLLM go by; None counts as the newest."""
+    return parse_version(running.version or _NEWEST)
+
+
+def since(table: list[dict[str, Any]], version: Version) -> dict[str, Any]:
+    """Return the last row of a table that holds for a version."""
+    return [row for row in table if version >= parse_version(row["since"])][-1]
+
+
+def peak_of(widths: Widths, running: Running, *, packed_experts: bool) -> Peak:
+    """Return the parts of a peak, before any constant.
+
+    Args:
+        packed_experts: experts are in less than 8 bits; their kernels keep no buffers.
+    """
+    version = version_of(running)
+    tokens = running.batched_tokens
+    stream = tokens * widths.hidden * _ELEMENT_BYTES
+    keeps = widths.has_experts and not packed_experts and version >= _KEEPS_EXPERT_BUFFERS
+    block = widths.plain_block if keeps else widths.block
+    forward = forward_pass(widths, tokens, block)
+    kept = tokens * widths.experts * _ELEMENT_BYTES if keeps else 0
+    if widths.latent and version >= _LATENTS_SINCE:
+        rows = min(
+            max(
+                _LATENT_REQUESTS * running.max_model_tokens,
+                _LATENT_PAGES * running.sequences * _PAGE_TOKENS,
+            ),
+            _LATENT_ROWS,
+        )
+        kept += rows * widths.latent * _ELEMENT_BYTES
+        forward += 0 if widths.index_row_bytes else rows * widths.expanded * _ELEMENT_BYTES
+    if widths.index_row_bytes:
+        gathered = -(-_INDEX_REQUESTS * running.max_model_tokens // widths.index_step)
+        kept += gathered * widths.index_row_bytes
+    images = stream if widths.towers and running.images else 0
+    return Peak(logits_bytes(widths, running), stream, images, forward, kept)
+
+
+def forward_pass(widths: Widths, tokens: int, block: int) -> int:
+    """Return the bytes of a forward pass in 16 bits: the residual stream, and a block so many values wide.
+
+    >>> llama = Widths(4096, 128256, 43008, 43008, 0, 0, 0, 0, 1, 32, 1, False)
+    >>> round(forward_pass(llama, 29000, llama.block) / 2**30, 2)  # Llama-3.1-8B; a log says 2.99
+    2.99
+    """
+    return (_RESIDUALS * widths.hidden * widths.streams + block) * tokens * _ELEMENT_BYTES
+
+
+def logits_bytes(widths: Widths, running: Running) -> int:
+    """Return one fp32 copy of the logits of a step."""
+    return min(running.sequences, running.batched_tokens) * widths.vocabulary * _LOGIT_BYTES
+
+
+def activation(widths: Widths, running: Running, found: Coefficients, *, packed_experts: bool) -> Range:
+    """Return the activation peak of vLLM."""
+    parts = peak_of(widths, running, packed_experts=packed_experts)
+    row = since(found["sampling"], version_of(running))
+    extra = found["speculative_copies"] if running.speculative_tokens else 0
+    held = row["streams"] * parts.stream + parts.images + parts.kept
+    sampling = (row["copies"] + extra) * parts.logits + held
+    most = (row["most_copies"] + extra) * parts.logits + held
+    forward = parts.forward + parts.images + parts.kept
+    is_forward = forward > sampling
+    spread = found["forward"] if is_forward else row
+    low = max(sampling * (1 - row["spread"]), forward * (1 - found["forward"]["spread"])) - ROUNDING
+    high = max(most * (1 + row["spread"]), forward * (1 + found["forward"]["spread"])) + ROUNDING
+    is_measured = spread["records"] and not running.speculative_tokens
+    return Range(
+        max(0.0, low), max(sampling, forward), high, "measured" if is_measured else "assumed",
+        spread["records"], row["source"], "forward" if is_forward else "logits",
+    )  # fmt: skip
+
+
+def captured(widths: Widths, running: Running, row: Mapping[str, Any]) -> Range:
+    """Return the bytes of captured graphs: so much for each layer of each captured size."""
+    if running.eager or not running.graph_sizes:
+        return Range(0, 0, 0, "measured", row["dense"]["records"], row["source"], "eager")
+    kind = row["experts" if widths.has_experts else "dense"]
+    count = widths.layers * running.graph_sizes
+    central = kind["bytes"] * count
+    high = max(kind["high"] * count, row["most_of_few"])
+    return Range(
+        kind["low"] * count, central, high, "measured" if kind["records"] else "assumed", kind["records"],
+        row["source"], "graphs",
+    )  # fmt: skip
+
+
+def beside_torch(running: Running, table: list[dict[str, Any]]) -> Range:
+    """Return what communication and libraries hold."""
+    row = table[matching(running, table)]
+    return Range(
+        row["low"], row["bytes"], row["high"], row["grade"], row["records"], row["source"], "non_torch"
+    )
+
+
+def matching(running: Running, table: list[dict[str, Any]]) -> int:
+    """Return the index of the last row whose version is reached and whose conditions all hold."""
+    facts = {
+        "ranks": "many" if running.tensor * running.pipeline > 1 else "one",
+        "linked": running.linked,
+        "major": running.capability[0] if running.capability else None,
+        "nodes": "many" if running.nodes > 1 else "one",
+    }
+    version = version_of(running)
+    return max(
+        index
+        for index, row in enumerate(table)
+        if version >= parse_version(row["since"])
+        and all(facts[key] == value for key, value in row["when"].items())
+    )
