@@ -14,10 +14,8 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from kvgauge.architecture import ModelArchitecture
-from kvgauge.engines.vllm.schedule import schedule
-from kvgauge.engines.vllm.settings import VllmSettings
-from kvgauge.engines.vllm.versions import parse_version, rules_for
-from kvgauge.overhead_drivers import Running, Widths, graph_sizes, packs_experts, widths_of
+from kvgauge.engines.vllm.versions import parse_version
+from kvgauge.overhead_drivers import Running, Widths, packs_experts, widths_of
 from kvgauge.overhead_terms import (
     Coefficients,
     Range,
@@ -37,10 +35,6 @@ Kind = Literal["activations", "graphs", "runtime"]
 _ESTIMATES_GRAPHS = parse_version("0.20.2.dev0")
 #: From here on a runner is in use of which some logs show no such estimate.
 _MAY_NOT_ESTIMATE = parse_version("0.26.0.dev0")
-#: The first engine's own defaults: sequences, and the batch of a prefill in chunks, which long models get.
-_FIRST_SEQUENCES, _FIRST_BATCH, _FIRST_LONGEST = 256, 2048, 32768
-#: Words of the names of cards that are joined by NVLink as a rule, and of those that are not.
-_LINKED = ("h100", "h200", "h800", "h20", "a100", "a800", "b200", "b300", "gb200", "gb300", "gh200")
 #: Of a forward pass that no record stands behind.
 _ASSUMED_SPREAD = 0.5
 #: Copies of fp32 logits while sampling: themselves and their probabilities.
@@ -83,7 +77,7 @@ def estimate(
     Args:
         stored: the whole model's weights, for the shapes in them. None, or no embedding among them: terms
             that depend on shapes (activations, graphs) are left out.
-        running: how the engine is run, defaults filled in (``vllm_running``).
+        running: how the engine is run, defaults filled in (``overhead_running``).
         constants: others than the shipped ones, by engine.
 
     >>> import kvgauge
@@ -91,7 +85,7 @@ def estimate(
     >>> running = Running("vllm", "0.19.0", 8192, 1024, 32768, graph_sizes=51, capability=(9, 0))
     >>> [(e.name, round(e.central_bytes / 2**30, 1)) for e in estimate(model.architecture,
     ...     model.weighed.stored, running)]
-    [('activations', 2.2), ('non_torch', 0.2), ('graphs', 0.6), ('context', 0.5)]
+    [('activations', 2.2), ('non_torch', 0.2), ('graphs', 0.5), ('context', 0.5)]
     """
     found = (constants or coefficients()).get(running.engine)
     if found is None:
@@ -206,43 +200,6 @@ def _made(
     )  # fmt: skip
 
 
-def vllm_running(architecture: ModelArchitecture, settings: VllmSettings, *, nodes: int = 1) -> Running:
-    """Return how vLLM is run under these settings, its own defaults filled in.
-
-    Raises:
-        MissingFieldError: nothing says how long a request may be.
-    """
-    rules = rules_for(settings.version)
-    plan = schedule(architecture, settings, rules)
-    tokens, sequences = plan.batched_tokens, plan.sequences
-    if rules.engine_v0:
-        sequences = settings.max_sequences or _FIRST_SEQUENCES
-        if settings.max_batched_tokens is None:
-            chunked = settings.chunked_prefill or (
-                settings.chunked_prefill is None and plan.max_model_tokens > _FIRST_LONGEST
-            )
-            tokens = _FIRST_BATCH if chunked else max(_FIRST_BATCH, plan.max_model_tokens)
-    gpu, drafted = settings.gpu, settings.speculation.tokens
-    sizes = graph_sizes(settings.version, sequences, drafted, wide=gpu.major == 10)
-    return Running(
-        "vllm",
-        settings.version,
-        tokens,
-        sequences,
-        plan.max_model_tokens,
-        tensor=settings.tensor,
-        pipeline=settings.pipeline,
-        nodes=nodes,
-        expert_parallel=settings.expert_parallel,
-        eager=settings.enforce_eager,
-        graph_sizes=0 if settings.enforce_eager else sizes,
-        speculative_tokens=drafted,
-        capability=gpu.capability,
-        linked=gpu.named(*_LINKED) if gpu.name else None,
-        images=not settings.language_model_only,
-    )
-
-
 def pool_range(
     memory_bytes: int, utilization: str | float, weights_bytes: int, terms: Iterable[Estimate]
 ) -> tuple[int, int, int]:
@@ -268,4 +225,4 @@ def pool_range(
     return max(0, int(central - down)), max(0, central), max(0, int(central + up))
 
 
-__all__ = ["Estimate", "Running", "estimate", "pool_range", "vllm_running"]
+__all__ = ["Estimate", "Running", "estimate", "pool_range"]

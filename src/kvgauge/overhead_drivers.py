@@ -27,6 +27,8 @@ _BLOCKS = {
     Part.EXPERTS: "experts",
     Part.SHARED_EXPERTS: "experts",
 }
+#: Newer than any version: rules of what is newest hold for it.
+NEWEST = "9999.0.0"
 _LATENT_ROLES = frozenset({Role.LATENT, Role.ROPE})
 
 
@@ -198,12 +200,12 @@ def graph_sizes(version: str | None, sequences: int, speculative_tokens: int, *,
     """Return how many batch sizes vLLM captures as graphs by default.
 
     1, 2, 4, then steps of 8 up to 248, from 0.12 on steps of 16 above; to twice the sequences, 512 at most
-    (``config/vllm.py``); ``wide``: 1,024 on SM100.
+    (``config/vllm.py``); ``wide``: 1,024, as on SM100 and for gpt-oss.
 
     >>> graph_sizes("0.19.0", 1024, 0, wide=False), graph_sizes("0.11.0", 1024, 0, wide=False)
     (51, 67)
     """
-    found = parse_version(version or "99")
+    found = parse_version(version or NEWEST)
     first_engine = found < parse_version("0.8.0.dev0")
     largest = 256 if first_engine else 1024 if wide and found >= parse_version("0.12.0") else 512
     largest = min(largest, sequences if first_engine else 2 * sequences * (1 + speculative_tokens))

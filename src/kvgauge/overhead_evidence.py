@@ -1,4 +1,14 @@
-"""Recorded figures of what a GPU holds beside weights and pool, and how their engines were run."""
+"""Recorded figures of what a GPU holds beside weights and pool, and how their engines were run.
+
+``data/overhead_evidence.jsonl`` has one figure a line: ``id`` of the log, ``engine`` and ``version`` (null:
+not known), ``quantity`` (activation, non_torch, graphs, graph_estimate: vLLM's own guess of them, context:
+what is gone of a card before the engine counts, buffers, pool), ``gib``, ``model`` (whose shapes hold) and
+``family``; then how it was run: ``gpu``, ``capability``, ``memory_gib`` (total, as the runtime reports it),
+``batched_tokens``, ``sequences``, ``max_model_tokens``, ``tensor``, ``nodes``, ``linked`` (by NVLink),
+``expert_parallel``, ``speculative_tokens``, ``eager``, ``graph_sizes``, ``weights_gib``, ``utilization``;
+``count``: a figure that several models showed; ``source``; ``fit``: false for what only checks, ``note`` says
+why. A field that is left out is its default, or not known.
+"""
 
 from __future__ import annotations
 

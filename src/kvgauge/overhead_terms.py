@@ -17,7 +17,7 @@ from typing import Any
 
 from kvgauge.data import read_data
 from kvgauge.engines.vllm.versions import Version, parse_version
-from kvgauge.overhead_drivers import Running, Widths
+from kvgauge.overhead_drivers import NEWEST, Running, Widths
 
 Coefficients = Mapping[str, Any]
 
@@ -81,13 +81,9 @@ class Peak:
     kept: int
 
 
-#: Newer than any; rules of what is newest hold for it.
-_NEWEST = "9999.0.0"
-
-
 def version_of(running: Running) -> Version:
     """Return the version that the rules of vLLM go by; None counts as the newest."""
-    return parse_version(running.version or _NEWEST)
+    return parse_version(running.version or NEWEST)
 
 
 def since(table: list[dict[str, Any]], version: Version) -> dict[str, Any]:
