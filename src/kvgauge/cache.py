@@ -217,6 +217,12 @@ class CacheAnswer:
         return self._layer_total_bytes(group), slope, fixed
 
     @cached_property
+    def stages(self) -> tuple[range, ...]:
+        """The layers of each pipeline stage."""
+        own = self.demand.stages
+        return own or pipeline_stages(self.architecture.num_layers, self.parallelism.pipeline)
+
+    @cached_property
     def rank_group_bytes(self) -> tuple[tuple[int, ...], ...]:
         """For each rank, the bytes of each group for all sequences on that rank.
 
@@ -224,7 +230,7 @@ class CacheAnswer:
             FeatureUnsupportedError: the model can't be divided this way.
         """
         check_parallelism(self.architecture, self.parallelism)
-        stages = pipeline_stages(self.architecture.num_layers, self.parallelism.pipeline)
+        stages = self.stages
         last = len(stages) - 1
         ranks: list[tuple[int, ...]] = []
         counts = [

@@ -117,6 +117,8 @@ _PACKED: dict[str, tuple[Packing | None, dict[Role, Packing]]] = {
     "int8_per_token_head": (Packing(8, scale_bytes=4), {}),
     "fp8_per_token_head": (Packing(8, scale_bytes=4), {}),
     "int4_per_token_head": (Packing(4, scale_bytes=4, multiple=2), {}),
+    # e4m3 with one power of two per 32 elements.
+    "mxfp8": (Packing(8, scale_bytes=1, scale_block=32), {}),
     # e2m1 with one fp8 scale per 16 elements.
     "nvfp4": (Packing(4, scale_bytes=1, scale_block=16, multiple=16), {}),
     # FlashMLA records: V3 latents 512 fp8 + 4 fp32 scales + 64 bf16 rope = 656 B;
@@ -160,7 +162,8 @@ _ALIASES = {
     "fp8": "fp8_e4m3", "fp8_e4m3fn": "fp8_e4m3", "float8_e4m3fn": "fp8_e4m3", "float8_e4m3": "fp8_e4m3",
     "e4m3": "fp8_e4m3", "float8_e5m2": "fp8_e5m2", "e5m2": "fp8_e5m2", "fp8_inc": "fp8_e4m3",
     "fp8_e4m3fnuz": "fp8_e4m3", "fp8_e5m2fnuz": "fp8_e5m2",
-    "nvfp4_4over6": "nvfp4", "fp4_e2m1": "nvfp4", "double": "f64", "float64": "f64",
+    "nvfp4_4over6": "nvfp4", "fp4_e2m1": "nvfp4", "fp4_mx_block16": "nvfp4",
+    "double": "f64", "float64": "f64",
 }  # fmt: skip
 
 # Words kept as users wrote them where an engine knows them; shown names stay the engines' own.

@@ -49,6 +49,7 @@ class ShardPolicy:
         embedding_everywhere: every pipeline stage holds the embedding.
         head_everywhere: every pipeline stage holds the head.
         towers_everywhere: every pipeline stage holds the towers and projectors.
+        split_layers: (layers, stages) -> layers of each pipeline stage; None: as vLLM deals them out.
     """
 
     vocabulary_multiple: int = 1
@@ -66,6 +67,7 @@ class ShardPolicy:
     embedding_everywhere: bool = False
     head_everywhere: bool = False
     towers_everywhere: bool = False
+    split_layers: Callable[[int, int], tuple[range, ...]] | None = None
 
 
 #: Parts that encode what is no text; their layers are not the decoder's.

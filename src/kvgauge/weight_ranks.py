@@ -197,7 +197,7 @@ def _placed(
     stored: StoredWeights, layout: Parallelism, num_layers: int, policy: ShardPolicy, *, mtp: bool
 ) -> list[tuple[StoredFamily, tuple[int, ...]]]:
     """Return each family that is loaded, with its layers on each stage."""
-    stages = pipeline_stages(num_layers, layout.pipeline)
+    stages = (policy.split_layers or pipeline_stages)(num_layers, layout.pipeline)
     last = tuple(int(stage is stages[-1]) for stage in stages)
     placed = []
     for item in stored.families:

@@ -17,12 +17,16 @@ if TYPE_CHECKING:
 
 __all__ = ["ENGINES", "EngineInfo", "load_engine", "parse_engine"]
 
-_ANNOUNCED = ("sglang", "llama.cpp", "tensorrt-llm")
+_ANNOUNCED = ("llama.cpp",)
 _ALIASES = {
     "hf": "transformers",
     "llamacpp": "llama.cpp",
     "llama-server": "llama.cpp",
+    "sgl": "sglang",
     "trtllm": "tensorrt-llm",
+    "trt-llm": "tensorrt-llm",
+    "tensorrt_llm": "tensorrt-llm",
+    "tensorrtllm": "tensorrt-llm",
 }
 
 

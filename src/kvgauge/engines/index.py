@@ -60,4 +60,21 @@ ENGINES = {
         "vLLM: blocks of every group, padding, the pool and what its log prints",
         "plans of vLLM 0.33.0's own code; released code of 0.6.6 to 0.33.0; start-up logs of those versions",
     ),
-}
+    "sglang": EngineInfo(
+        "sglang",
+        "kvgauge.engines.sglang.engine",
+        (
+            "0.4.3", "0.4.6", "0.4.7", "0.4.8", "0.5.1", "0.5.3", "0.5.4", "0.5.6", "0.5.7", "0.5.8", "0.5.9",
+            "0.5.10", "0.5.12", "0.5.14", "0.5.18", "0.5.20", "0.5.23",
+        ),
+        "SGLang: tokens in pages, window pools, slots of state, and the defaults that set them",
+        "plans of SGLang 0.5.23's own code; released code of 0.4.3 to 0.5.23; start-up logs of those",
+    ),
+    "tensorrt-llm": EngineInfo(
+        "tensorrt-llm",
+        "kvgauge.engines.tensorrt_llm.engine",
+        ("0.8.0", "1.0.0", "1.4.0"),
+        "TensorRT-LLM: blocks from a quota of the free memory, pools by window, states of the batch",
+        "code of the main branch of 2026, read and not run; start-up logs of 0.x and 1.x",
+    ),
+}  # fmt: skip

@@ -19,7 +19,7 @@ ALIGNMENT = 576
 RINGS = {4: (8, 16), 128: (128, 256)}
 _STATE_BYTES = 4
 #: Vectors a ring row holds: keys and gates, twice where compressions overlap.
-OVERLAPPED, SIMPLE = 4, 2
+_OVERLAPPED, _SIMPLE = 4, 2
 _STATE_ROWS = 128
 
 
@@ -75,9 +75,9 @@ def compressed_cell(
             state = _elements(layer) * _STATE_BYTES
             if ratio == 4:
                 rows = RINGS[4][drafts] / page_tokens
-                window += rows * OVERLAPPED * (state + _index_width(layers, layer) * _STATE_BYTES)
+                window += rows * _OVERLAPPED * (state + _index_width(layers, layer) * _STATE_BYTES)
             else:
-                ring_bytes += SIMPLE * state
+                ring_bytes += _SIMPLE * state
         elif layer.kind is LayerKind.INDEX:
             tokens += _index_row(layer) / _ratio(layer)
     if drafts and windows:

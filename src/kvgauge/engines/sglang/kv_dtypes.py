@@ -40,6 +40,17 @@ def known_word(word: str) -> str:
     )
 
 
+def option_word(word: str, architecture: ModelArchitecture) -> str:
+    """Return the engine's word for an option's: ``auto`` where that is the model's own dtype.
+
+    Raises:
+        InvalidRequestError: SGLang takes no such word.
+    """
+    name = word.strip().lower()
+    own = name not in KV_WORDS and canonical_dtype(name) == architecture.model_dtype
+    return "auto" if own and architecture.prescribed_kv_dtype is None else known_word(word)
+
+
 def model_dtype(architecture: ModelArchitecture, settings: SglangSettings) -> str:
     """Return the dtype of activations: as told, else the model's; fp32 checkpoints run in 16 bit."""
     own = settings.dtype or architecture.model_dtype

@@ -235,6 +235,7 @@ class SglangPlan:
 
     @property
     def is_request_capped(self) -> bool:
+        """Whether the window pool is as large as the told requests need, and no larger."""
         settings = self.settings
         return (
             self.has_window_pool
@@ -267,6 +268,7 @@ class SglangPlan:
         return self._paged(max(0, min(found, default=0))), windows
 
     def compressed_requests(self) -> int:
+        """Return the running requests that rings of compressed caches are allocated for."""
         return max(1, (self.memory.max_requests or 1) // self.settings.attention_groups)
 
     def _compressed_tokens(self, budget: int) -> tuple[int, int]:

@@ -95,7 +95,9 @@ def _layer_bytes(architecture: ModelArchitecture, layer: LayerCache, settings: S
     for stream in layer.streams:
         vectors = rank_vectors(stream.vectors, stream.shard, ranks, stream.role)
         dtype = state if stream.role is Role.RECURRENT else CONV_DTYPE
-        size += row_bytes(dtype, stream.role, vectors, stream_width(layer.mechanism, layer.streams, stream), stream.columns)
+        size += row_bytes(
+            dtype, stream.role, vectors, stream_width(layer.mechanism, layer.streams, stream), stream.columns
+        )
     return size
 
 

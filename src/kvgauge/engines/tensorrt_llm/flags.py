@@ -74,6 +74,7 @@ Reader = Callable[[str, str], object]
 VALUES: Mapping[str, tuple[str, Reader]] = MappingProxyType({
     "tp_size": ("tensor", _whole), "tensor_parallel_size": ("tensor", _whole),
     "pp_size": ("pipeline", _whole), "pipeline_parallel_size": ("pipeline", _whole),
+    "ep_size": ("expert", _whole), "moe_expert_parallel_size": ("expert", _whole),
     "kv_cache_free_gpu_memory_fraction": ("free_fraction", _fraction),
     "free_gpu_memory_fraction": ("free_fraction", _fraction),
     "kv_cache_free_gpu_mem_fraction": ("free_fraction", _fraction),
@@ -95,7 +96,7 @@ VALUES: Mapping[str, tuple[str, Reader]] = MappingProxyType({
     "num_nextn_predict_layers": ("draft_tokens", _whole),
     "max_draft_len": ("draft_tokens", _whole),
 })  # fmt: skip
-_SHORT = {"--tp": "--tp_size", "--pp": "--pp_size"}
+_SHORT = {"--tp": "--tp_size", "--pp": "--pp_size", "--ep": "--ep_size"}
 #: Flags that stand for a file or change the cache in ways that no rule here follows -> what to do instead.
 _REFUSED = {
     "extra_llm_api_options": "write its kv_cache_config fields out, as kv_cache_config.tokens_per_block=32",

@@ -57,6 +57,8 @@ def plan(architecture: ModelArchitecture, settings: TrtllmSettings) -> TrtllmPla
         _groups(architecture, settings, form, block, longest, stages),
         _states(architecture, settings, stages),
         _assumed(architecture, settings),
+        _layer_windows(architecture, settings, longest),
+        stages,
     )
 
 
@@ -112,24 +114,34 @@ def _groups(
 ) -> tuple[TrtllmGroup, ...]:  # fmt: skip
     """Return the groups by window, smallest window first; without told windows there is one."""
     kept = [layer for layer in architecture.layers if layer.kind in _KEPT or layer.kind is LayerKind.INDEX]
-    order = {index: number for number, index in enumerate(dict.fromkeys(layer.index for layer in kept))}
     sizes: dict[int, list[Fraction]] = {}
     counts: dict[int, set[int]] = {}
-    windows = settings.attention_windows
+    windows = dict(_layer_windows(architecture, settings, longest))
     for layer in kept:
-        window = min(longest, windows[order[layer.index] % len(windows)]) if windows else longest
+        window = windows[layer.index]
         stage = next(i for i, layers in enumerate(stages) if layer.index in layers)
         row = sizes.setdefault(window, [Fraction(0)] * len(stages))
-        row[stage] += _token_bytes(layer, settings, form, block)
+        row[stage] += token_bytes(layer, settings, form, block)
         counts.setdefault(window, set()).add(layer.index)
     if settings.mtp and kept:
-        drafts = [_token_bytes(one, settings, form, block) for one in architecture.mtp_layers]
+        drafts = [token_bytes(one, settings, form, block) for one in architecture.mtp_layers]
         sizes.setdefault(longest, [Fraction(0)] * len(stages))[-1] += sum(drafts, Fraction(0))
         counts.setdefault(longest, set()).update(~one.index for one in architecture.mtp_layers)
     return tuple(TrtllmGroup(w, len(counts[w]), tuple(sizes[w])) for w in sorted(sizes))
 
 
-def _token_bytes(layer: LayerCache, settings: TrtllmSettings, form: str, block: int) -> Fraction:
+def _layer_windows(
+    architecture: ModelArchitecture, settings: TrtllmSettings, longest: int
+) -> tuple[tuple[int, int], ...]:
+    """Return (layer, window) of the layers with blocks: told windows are repeated over them."""
+    told = settings.attention_windows or (longest,)
+    kept = [layer.index for layer in architecture.layers if layer.kind in _KEPT | {LayerKind.INDEX}]
+    return tuple(
+        (index, min(longest, told[number % len(told)])) for number, index in enumerate(dict.fromkeys(kept))
+    )
+
+
+def token_bytes(layer: LayerCache, settings: TrtllmSettings, form: str, block: int) -> Fraction:
     """Return the bytes of one token; keys of an index scale with the cache's dtype and its block."""
     if layer.kind is LayerKind.INDEX:
         stream = layer.streams[0]

@@ -60,6 +60,8 @@ class TrtllmPlan:
         kv_dtype: canonical format of the cache.
         state_bytes_per_slot: of one request's state, by pipeline stage.
         snapshot_tokens: tokens between kept snapshots of the state, or None.
+        layer_windows: (layer, window) of the layers with blocks.
+        stage_layers: layers of each pipeline stage, those beyond the model's own in the last.
         assumed: codes of what no log or rule confirms: ``windows``, ``sparse_index``, ``states``.
     """
 
@@ -72,6 +74,8 @@ class TrtllmPlan:
     groups: tuple[TrtllmGroup, ...]
     state_bytes_per_slot: tuple[int, ...]
     assumed: tuple[str, ...] = ()
+    layer_windows: tuple[tuple[int, int], ...] = ()
+    stage_layers: tuple[range, ...] = ()
 
     @property
     def free_fraction(self) -> Fraction:

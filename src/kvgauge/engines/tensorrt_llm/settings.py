@@ -17,6 +17,7 @@ class TrtllmSettings:
     Args:
         version: of the rules; None is the newest known.
         tensor, pipeline: ranks of each kind.
+        expert: ranks that experts are spread over; it changes no cache.
         attention_dp: every rank holds whole caches of its own requests.
         kv_dtype: the engine's word.
         dtype: dtype of activations where it is not the model's, canonical.
@@ -51,12 +52,14 @@ class TrtllmSettings:
     snapshot_tokens: int | None = None
     draft_tokens: int = 0
     mtp: bool = False
+    expert: int = 1
     ignored_flags: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for flag, value, low, high in (
             ("tp_size", self.tensor, 1, 4096),
             ("pp_size", self.pipeline, 1, 4096),
+            ("ep_size", self.expert, 1, 4096),
             ("tokens_per_block", self.tokens_per_block, 1, 1 << 20),
             ("max_tokens", self.max_tokens, 1, MAX_TOKENS),
             ("max_gpu_total_bytes", self.max_gpu_bytes, 0, MAX_SIZE_BYTES),
