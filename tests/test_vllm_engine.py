@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import kvgauge
+from kvgauge.arithmetic import evaluate
 from kvgauge.errors import FeatureUnsupportedError, InvalidRequestError, KvgaugeError
 from support import golden_lines
 from vllm_records import CONFIGS, LONGEST, ORACLE, SETUP_FAILURE
@@ -246,6 +247,24 @@ def test_flags_go_before_options():
     assert codes(agreed) == []
 
 
+def test_flags_that_state_a_default_go_before_options_too():
+    words = {"engine": "vllm", "no_weights": True, "tp": 2, "kv_dtype": "fp8", "mtp": None}
+    result = kvgauge.size(loaded(BIG), engine_args="-tp 1 --kv-cache-dtype auto", **words)
+    assert len(result.cache.per_rank_bytes) == 1
+    assert result.cache.demand.dtypes.k == "bf16"
+    assert codes(result) == ["engine_flag_wins", "engine_flag_wins"]
+    fitted = kvgauge.fit(
+        loaded(BIG), kv_memory="9GiB", engine_args="-tp 1 --max-num-seqs 4", **{**words, "engine": None}
+    )
+    assert fitted.launch_command.count("-tp 1") == 1
+    assert "--tensor-parallel-size" not in fitted.launch_command
+    assert (fitted.max_sequences.count, fitted.max_sequences.limited_by) == (3, "memory")
+
+
+def test_a_share_of_the_card_does_nothing_to_a_given_pool():
+    assert "option_without_effect" in codes(kvgauge.fit(loaded(BIG), kv_memory="9GiB", utilization=0.5))
+
+
 def test_load_and_reservation():
     alone = kvgauge.size(loaded(BIG), engine="vllm", engine_args="--max-model-len 8192")
     assert alone.request.workload.context_tokens == 8192
@@ -378,3 +397,53 @@ def test_the_longest_request_may_be_the_engines_choice():
     result = kvgauge.fit(loaded(BIG), kv_memory="2GiB", engine="vllm", engine_args="--max-model-len auto")
     assert result.pool.blocks_per_request == 2 * GIB // 2359296 - 1
     assert "--max-model-len auto" in result.launch_command
+
+
+# Explanations
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+@pytest.mark.parametrize(
+    "load",
+    [
+        {"context": 10_001},
+        {"context": 5000, "sequences": 3, "shared_prefix": 999},
+        {"context": 40_000, "sequences": 4, "tp": 2, "pp": 3},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("model", MODELS)
+def test_every_step_evaluates(model, load, lang):
+    try:
+        result = kvgauge.size(loaded(model), engine="vllm", no_weights=True, **load)
+    except FeatureUnsupportedError:
+        return
+    steps = kvgauge.explain(result, lang=lang).steps
+    for step in steps:
+        assert evaluate(step.formula, step.symbols) == step.value_bytes, step
+        for definition in step.definitions:
+            assert evaluate(definition.formula, step.symbols) == step.symbols[definition.symbol], step
+        assert step.title
+        assert set(step.symbols) <= set(step.symbol_meanings)
+    values = {step.id: step.value_bytes for step in steps}
+    answer = result.to_dict()["cache"]
+    assert values["total"] == answer["total_bytes"]
+    assert values["fixed"] == answer["fixed_bytes_per_sequence"]
+    assert values.get("per_rank", answer["per_rank_bytes"][0]) == max(answer["per_rank_bytes"])
+    assert "blocks" in values
+
+
+def test_what_is_deepest_in_a_pool_is_said():
+    steps = {
+        s.id: s for s in kvgauge.explain(loaded("Qwen/Qwen3.5-35B-A3B"), engine="vllm", context="32k").steps
+    }
+    assert steps["blocks"].symbols == {"N_b": 40, "S_b": 22282240}
+    assert "30 layers (Recurrent state) with 9 blocks a request" in steps["blocks"].text
+    assert "largest state" in steps["blocks"].text
+    assert "pages a layer" in steps["group.recurrent"].text
+
+
+def test_comparisons_hold_engines_too():
+    rows = kvgauge.compare(["google/gemma-3-27b-it", BIG], engine="vllm", context="32k").rows
+    assert [row.error for row in rows] == [None, None]
+    assert rows[0].axes.engine > 1

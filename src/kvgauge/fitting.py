@@ -96,7 +96,7 @@ def fit(
     )  # fmt: skip
     options = _spread(options, num_gpus if num_gpus is not None else count)
     name, notes = (engine, ()) if engine is not None else _default_engine(loaded)
-    notes = (*notes, *(named.notes if named is not None else ()))
+    notes = (*notes, *(named.notes if named is not None else ()), *_idle(utilization, kv_memory))
     prepared = prepare(loaded, options, engine=name, engine_args=engine_args, card=card)
     search = _Search(prepared, _available(prepared, card))
     asked = search.capacity(prepared.request.workload)
@@ -111,6 +111,15 @@ def _default_engine(model: Model) -> tuple[str, tuple[Note, ...]]:
     shown = f"{name} {versions[-1]}" if versions else name
     text = f"no engine was named; {shown} is taken"
     return name, (Note("engine_default", "info", text, (("engine", shown),)),)
+
+
+def _idle(utilization: float | str | None, kv_memory: int | str | None) -> tuple[Note, ...]:
+    """Name the option that a given pool leaves without effect."""
+    if utilization is None or kv_memory is None:
+        return ()
+    name = "--utilization"
+    text = f"{name} changes nothing where the pool is given"
+    return (Note("option_without_effect", "warning", text, (("option", name),)),)
 
 
 def _spread(options: Options, num_gpus: int | None) -> Options:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import NamedTuple
 
 from kvgauge.architecture import LayerGroup
 from kvgauge.dtypes import get_format
 from kvgauge.engines.base import GroupDemand, StreamDemand
-from kvgauge.layers import Axis, Counted
+from kvgauge.layers import Axis, Counted, Rounding
 from kvgauge.units import json_number
 from kvgauge.workload import Workload
 
@@ -122,7 +122,7 @@ def row_count(stream: StreamDemand, scope: Scope) -> tuple[str, Symbols, tuple[D
     definitions = (
         Definition("N", "B × n - (B - 1) × n_shared"),
         Definition("n", text),
-        Definition("n_shared", _stepped(start, counted, scope)),
+        Definition("n_shared", _stepped(start, replace(counted, rounding=Rounding.FLOOR), scope)),
     )
     return f"{times}N", symbols, definitions
 

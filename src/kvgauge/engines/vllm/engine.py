@@ -11,7 +11,7 @@ from kvgauge.engines.pools import Pool, PoolGroup
 from kvgauge.engines.setup import PLAIN_SETUP, Setup
 from kvgauge.engines.vllm.demand import group_demands, reserved
 from kvgauge.engines.vllm.devices import DEFAULT_GPU, GpuClass
-from kvgauge.engines.vllm.flags import parse_flags
+from kvgauge.engines.vllm.flags import parse_flags, stated_settings
 from kvgauge.engines.vllm.kv_dtypes import KV_WORDS, known_word, model_dtype
 from kvgauge.engines.vllm.launch import launch_command
 from kvgauge.engines.vllm.notes import assumed_notes
@@ -62,14 +62,11 @@ class VllmEngine(PlainEngine):
 
     def told(self, args: str) -> Mapping[str, object]:
         """Return what the flags say of options."""
-        plain, settings = VllmSettings(), parse_flags(args)
-        found: dict[str, object] = {
-            option: getattr(settings, name)
-            for name, option in _OPTIONS.items()
-            if getattr(settings, name) != getattr(plain, name)
-        }
-        if settings.speculation.uses_mtp:
-            found["mtp"] = settings.speculation.tokens
+        stated = stated_settings(args)
+        found = {option: stated[name] for name, option in _OPTIONS.items() if name in stated}
+        speculation = stated.get("speculation")
+        if isinstance(speculation, Speculation):
+            found["mtp"] = speculation.tokens if speculation.uses_mtp else 0
         return found
 
     def demand(

@@ -133,6 +133,20 @@ def parse_flags(args: str, base: VllmSettings | None = None) -> VllmSettings:
     >>> parse_flags("--max-model-len 32k -tp 2 --no-enable-prefix-caching").max_model_tokens
     32000
     """
+    facts = stated_settings(args)
+    settings = base or VllmSettings()
+    return replace(settings, **facts)  # type: ignore[arg-type]
+
+
+def stated_settings(args: str) -> dict[str, object]:
+    """Return the settings that flags state, whether or not they are the engine's defaults.
+
+    Raises:
+        InvalidRequestError, FeatureUnsupportedError: as ``parse_flags``.
+
+    >>> stated_settings("-tp 1 --port 80")
+    {'tensor': 1, 'ignored_flags': ('--port',)}
+    """
     facts: dict[str, object] = {}
     drafting: dict[str, object] = {}
     ignored: list[str] = []
@@ -155,8 +169,9 @@ def parse_flags(args: str, base: VllmSettings | None = None) -> VllmSettings:
             ignored.append(flag)
     if drafting:
         facts["speculation"] = _speculation(drafting)
-    settings = base or VllmSettings()
-    return replace(settings, ignored_flags=tuple(dict.fromkeys(ignored)), **facts)  # type: ignore[arg-type]
+    if ignored:
+        facts["ignored_flags"] = tuple(dict.fromkeys(ignored))
+    return facts
 
 
 def _words(args: str) -> list[str]:

@@ -5,12 +5,18 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
-from kvgauge.engines.vllm.flags import VALUES, parse_flags
+from kvgauge.engines.vllm.flags import VALUES, stated_settings
 from kvgauge.engines.vllm.pool import VllmPlan
 from kvgauge.engines.vllm.settings import VllmSettings
 from kvgauge.engines.vllm.versions import parse_version
 from kvgauge.workload import Workload
 
+#: Field of the settings that a flag written here sets.
+_FIELDS = {
+    **{flag: name for flag, (name, _) in VALUES.items()},
+    "--enable-expert-parallel": "expert_parallel",
+    "--speculative-config": "speculation",
+}
 #: First release whose server takes the bytes of its pool.
 _POOL_FLAG_SINCE = parse_version("0.11.0")
 
@@ -28,11 +34,10 @@ def launch_command(
     Args:
         max_sequences: most sequences that the pool starts with, where the default is more.
     """
-    given = parse_flags(args)
+    given = stated_settings(args)
     words = ["vllm", "serve", model]
     for flag, value in _flags(settings, workload, plan, max_sequences):
-        name = VALUES[flag][0] if flag in VALUES else ""
-        if not name or getattr(given, name) == getattr(VllmSettings(), name):
+        if _FIELDS.get(flag) not in given:
             words += [flag, value] if value else [flag]
     own = shlex.split(args)
     if own[:2] == ["vllm", "serve"]:
