@@ -18,7 +18,8 @@ PACKAGES = ("cli/", "readers/", "sources/", "engines/")
 #: Modules among these whose texts are scripts, examples, tables and notes.
 NO_ERRORS = (
     "__init__.py", "cli/completion.py", "cli/help.py", "engines/index.py", "engines/transformers_notes.py",
-    "engines/vllm/devices.py", "engines/vllm/notes.py", "engines/sglang/devices.py", "render/",
+    "engines/vllm/devices.py", "engines/vllm/notes.py", "engines/sglang/devices.py", "engines/sglang/notes.py",
+    "engines/tensorrt_llm/notes.py", "render/",
 )  # fmt: skip
 
 _SENTENCE = re.compile(r"[A-Za-z]\S* +\S|\{\} [a-z]")

@@ -61,8 +61,9 @@ class ModelArchitecture:
         modelopt_kv_dtype: the same as a ModelOpt block asks for it, the one scheme that vLLM obeys unasked.
         encoder_tokens: fixed length of the encoder's output (Whisper: 1500), or None.
         encoder_only: the model keeps no cache by design.
-        dimensions: sizes that only an engine's working buffers depend on, under their names in GGUF metadata;
-            the largest where the file lists one a layer.
+        dimensions: sizes that only an engine's working buffers and defaults depend on, under their names in
+            the file: of a GGUF its metadata's, of a config the config's own, dotted where nested; the largest
+            where the file lists one a layer.
     """
 
     model_type: str

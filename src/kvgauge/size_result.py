@@ -132,7 +132,8 @@ class SizeResult:
 #: Notes that say an answer rests on more than shapes and rules, the weightiest first.
 _ASSUMING = (
     "inferred", "layer_order_unknown", "engine_version_newer", "block_size_assumed", "drafter_layers_assumed",
-    "kv_connector_assumed", "dtype_assumed",
+    "drafter_priced_assumed", "kv_connector_assumed", "latent_assumed", "nvfp4_workspace_assumed",
+    "windows_assumed", "sparse_index_assumed", "states_assumed", "dtype_assumed",
 )  # fmt: skip
 
 

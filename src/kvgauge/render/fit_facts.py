@@ -20,6 +20,7 @@ from kvgauge.render.size_facts import (
 
 if TYPE_CHECKING:
     from kvgauge.architecture import Note
+    from kvgauge.engines.pools import Pool
     from kvgauge.fit_result import FitResult, Reach
     from kvgauge.render.view import View
 
@@ -73,8 +74,10 @@ def _pool(result: FitResult, view: View) -> str:
 
 def _capacity(result: FitResult, view: View) -> Pairs:
     pool = result.pool
-    if pool.capacity_tokens is None or pool.max_concurrency is None:
+    if pool.capacity_tokens is None:
         return []
+    if pool.max_concurrency is None:
+        return [("fit_capacity_label", _tokens(pool, view))]
     longest = result.details.get("max_model_len", result.request.workload.context_tokens)
     text = view.texts(
         "fit_capacity",
@@ -83,6 +86,18 @@ def _capacity(result: FitResult, view: View) -> Pairs:
         context=f"{longest:,}",
     )
     return [("fit_capacity_label", text)]
+
+
+def _tokens(pool: Pool, view: View) -> str:
+    """Return what engines print that print no concurrency: tokens, and what is beside them."""
+    parts = (
+        ("fit_tokens", "tokens", pool.capacity_tokens),
+        ("fit_tokens_window", "tokens", pool.swa_tokens),
+        ("fit_tokens_states", "slots", pool.state_slots),
+        ("fit_tokens_requests", "requests", pool.max_running_requests),
+    )
+    shown = [view.texts(key, **{name: f"{count:,}"}) for key, name, count in parts if count is not None]
+    return view.texts("fit_tokens_join").join(shown)
 
 
 def _reach(reach: Reach, shown: str, view: View) -> str:

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from kvgauge.architecture import LayerGroup, ModelArchitecture
 from kvgauge.engines.base import Beside, GroupDemand, StreamDemand
 from kvgauge.engines.sglang.cells import LayerCell
+from kvgauge.engines.sglang.notes import RESERVED
 from kvgauge.engines.sglang.pool import SglangPlan
 from kvgauge.engines.sglang.states import CONV_DTYPE, state_dtype, stream_width
 from kvgauge.layers import (
@@ -26,8 +27,6 @@ from kvgauge.layers import (
     Rounding,
     Stream,
 )
-
-RESERVED = "a page of each pool and a slot of state, which padded tokens point at"
 
 _STATE = frozenset({LayerKind.RECURRENT, LayerKind.CONVOLUTION})
 _INDEXES = frozenset({LayerKind.INDEX, LayerKind.BLOCK_INDEX})

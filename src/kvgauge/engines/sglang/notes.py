@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from kvgauge.architecture import Note
 
+RESERVED = "a page of each pool and a slot of state, which padded tokens point at"
+
 _ASSUMED = {
     "drafter_layers": Note(
         "drafter_layers_assumed",

@@ -12,11 +12,10 @@ from dataclasses import dataclass, replace
 from kvgauge.architecture import LayerGroup, ModelArchitecture
 from kvgauge.engines.base import Beside, GroupDemand, StreamDemand
 from kvgauge.engines.tensorrt_llm.kv_dtypes import model_dtype
+from kvgauge.engines.tensorrt_llm.notes import RESERVED
 from kvgauge.engines.tensorrt_llm.planning import token_bytes
 from kvgauge.engines.tensorrt_llm.pool import TrtllmPlan
 from kvgauge.layers import ONE_PER_SEQUENCE, Counted, LayerCache, LayerKind, Role, Rounding, Shard
-
-RESERVED = "slots of state beyond one a sequence: one to spare, and those of drafted tokens"
 
 _STATE = frozenset({LayerKind.RECURRENT, LayerKind.CONVOLUTION})
 _WINDOWS = frozenset({LayerKind.SLIDING, LayerKind.CHUNKED})

@@ -6,6 +6,8 @@ from kvgauge.architecture import Note
 from kvgauge.engines.tensorrt_llm.pool import TrtllmPlan
 from kvgauge.units import format_bytes
 
+RESERVED = "slots of state beyond one a sequence: one to spare, and those of drafted tokens"
+
 _ASSUMED = {
     "windows": Note(
         "windows_assumed",

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kvgauge.render.messages import fit_en, gpus_en
+from kvgauge.render.messages import fit_en, gpus_en, serving_en
 
 #: English notes are the notes' own messages.
 NOTES: Mapping[str, str] = {}
 
 MESSAGES: Mapping[str, str] = {
     **fit_en.MESSAGES,
+    **serving_en.MESSAGES,
     **gpus_en.MESSAGES,
     # the size answer
     "headline_theory": "{model}: {total} of {what} for {load}",
@@ -297,7 +298,8 @@ MESSAGES: Mapping[str, str] = {
     "help.option.ep": "Expert-parallel ranks; they divide weights and leave the cache as it is.",
     "help.option.dcp": "Decode-context-parallel ranks, inside the tensor-parallel ones.",
     "help.option.engine": (
-        "theory (default: what must be kept), transformers or vllm; a version follows @: vllm@0.33.0."
+        "theory (default: what must be kept), transformers, vllm, sglang, tensorrt-llm; a version follows @: "
+        "vllm@0.33.0."
     ),
     "help.option.engine_args": "The engine's own flags, as one text.",
     "help.option.override": "Change a config field: KEY=VALUE, dotted keys, JSON values. Repeatable.",

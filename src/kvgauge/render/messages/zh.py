@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kvgauge.render.messages import fit_zh, gpus_zh
+from kvgauge.render.messages import fit_zh, gpus_zh, serving_zh
 
 NOTES: Mapping[str, str] = {
     **fit_zh.NOTES,
+    **serving_zh.NOTES,
     **gpus_zh.NOTES,
     "kv_dtype_prescribed": "检查点要求使用 {dtype} 的 KV 缓存（{field}）",
     "kv_dtype_partial": "KV dtype 不影响：{streams}",
@@ -60,6 +61,7 @@ NOTES: Mapping[str, str] = {
 
 MESSAGES: Mapping[str, str] = {
     **fit_zh.MESSAGES,
+    **serving_zh.MESSAGES,
     **gpus_zh.MESSAGES,
     # the size answer
     "headline_theory": "{model}：{load}需要 {total} {what}",
@@ -342,7 +344,9 @@ MESSAGES: Mapping[str, str] = {
     "help.option.dp": "数据并行的副本数。",
     "help.option.ep": "专家并行的 rank 数；切分的是权重，缓存不变。",
     "help.option.dcp": "解码上下文并行的 rank 数，位于张量并行之内。",
-    "help.option.engine": "theory（默认：必须保留的量）、transformers 或 vllm；指定版本写作 vllm@0.33.0。",
+    "help.option.engine": (
+        "theory（默认：必须保留的量）、transformers、vllm、sglang、tensorrt-llm；指定版本写作 vllm@0.33.0。"
+    ),
     "help.option.engine_args": "引擎自己的参数，写成一段文本。",
     "help.option.override": "读取前改动配置字段：KEY=VALUE，键可用点号，值为 JSON。可重复。",
     "help.option.revision": "模型库中的分支、标签或提交；也可写成 MODEL@名称。",

@@ -33,6 +33,21 @@ TABLE: Mapping[str, str] = {
     "this model": "该模型",
     "sglang keeps no state of the kind {0}": "sglang 不保存 {0} 类型的状态",
     "this model keeps no cache, and sglang sets none aside": "该模型没有缓存，sglang 也不为它预留",
+    "sglang keeps K and V in one dtype": "sglang 的 K 与 V 用同一 dtype",
+    "sglang shares no prefix here: its radix cache is off": "sglang 此处不共享前缀：radix 缓存已关闭",
+    "leave --shared-prefix out, or --disable-radix-cache": (
+        "请去掉 --shared-prefix，或去掉 --disable-radix-cache"
+    ),
+    "what sglang keeps under decode context parallelism is not known": (
+        "sglang 在解码上下文并行下保存什么未知"
+    ),
+    "leave --dcp out": "请去掉 --dcp",
+    "attention groups need their ranks beside them among the engine's flags": (
+        "注意力分组需要在引擎参数中一并给出其 rank 数"
+    ),
+    "--engine-args '--tp-size 8 --dp-size 8 --enable-dp-attention', and no --tp or --dp": (
+        "写作 --engine-args '--tp-size 8 --dp-size 8 --enable-dp-attention'，不另给 --tp 或 --dp"
+    ),
     "the config does not say how long a sequence may be, which sglang bounds requests by": (
         "config 没有给出序列的最大长度，而 sglang 据此限制请求数"
     ),

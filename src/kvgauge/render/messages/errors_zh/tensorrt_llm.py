@@ -15,6 +15,19 @@ TABLE: Mapping[str, str] = {
     "kv_cache_dtype {0} is not known to tensorrt-llm": "tensorrt-llm 不认识 kv_cache_dtype {0}",
     # designs
     "how tensorrt-llm keeps {kind?} layers is not known": "tensorrt-llm 如何保存{kind?}层未知",
+    "tensorrt-llm keeps K and V in one dtype": "tensorrt-llm 的 K 与 V 用同一 dtype",
+    "tensorrt-llm shares no prefix here: its blocks are not reused": (
+        "tensorrt-llm 此处不共享前缀：块复用已关闭"
+    ),
+    "leave --shared-prefix out, or enable_block_reuse=false": (
+        "请去掉 --shared-prefix，或去掉 enable_block_reuse=false"
+    ),
+    "what tensorrt-llm keeps under decode context parallelism is not known": (
+        "tensorrt-llm 在解码上下文并行下保存什么未知"
+    ),
+    "--engine-args '--tp_size 8 --enable_attention_dp', and no --tp or --dp": (
+        "写作 --engine-args '--tp_size 8 --enable_attention_dp'，不另给 --tp 或 --dp"
+    ),
     "tensorrt-llm keeps no state of the kind {0}": "tensorrt-llm 不保存 {0} 类型的状态",
     "this model keeps no cache, and tensorrt-llm sets none aside": (
         "该模型没有缓存，tensorrt-llm 也不为它预留"
