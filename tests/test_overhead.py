@@ -16,6 +16,7 @@ from kvgauge.engines.vllm.devices import GpuClass, gpu_class
 from kvgauge.engines.vllm.settings import VllmSettings
 from kvgauge.estimate import Estimate, Running, estimate, pool_range
 from kvgauge.overhead_accuracy import cross_validation, in_sample, summaries
+from kvgauge.overhead_drivers import image_token_bytes
 from kvgauge.overhead_evidence import evidence
 from kvgauge.overhead_fit import fit
 from kvgauge.overhead_running import sglang_running, tensorrt_llm_running, vllm_running
@@ -77,7 +78,7 @@ def test_one_family_left_out(capsys):
 def test_the_calibration_set_without_its_families():
     """Pools of the 60-run H100 set that are at hand, each with its model family unseen."""
     pools = [row for row in cross_validation() if row.quantity == "pool" and "0.19.0" in row.source]
-    assert len(pools) == 4
+    assert len(pools) == 7
     assert all(row.within and abs(row.error_fraction) < 0.02 for row in pools)
     assert all(row.central_bytes - row.measured_bytes < GIB / 2 for row in pools)
 
@@ -154,6 +155,26 @@ def test_the_guess_of_graphs_comes_off_the_pool_from_0_21_on():
 def test_no_weights_leave_out_what_depends_on_shapes():
     architecture = kvgauge.load(DENSE, offline=True).architecture
     assert [term.name for term in estimate(architecture, None, H100)] == ["non_torch", "context"]
+
+
+def test_pixels_of_images_are_held_beside_their_tokens():
+    vision = {"patch_size": 14, "pixel_shuffle_ratio": 0.5}
+    assert image_token_bytes({"vision_config": vision}) == 28 * 28 * 12
+    assert image_token_bytes({"model_type": "gemma3", "vision_config": {"image_size": 896}}) == 37632
+    assert image_token_bytes({"vision_config": {"patch_size": 10**12}}) == 0
+    assert image_token_bytes({"vision_config": 3}) == image_token_bytes({}) == 0
+    name = "google/gemma-3-27b-it"
+    without = terms(name, replace(H100, images=False))["activations"].central_bytes
+    assert terms(name, replace(H100, image_token_bytes=37632))["activations"].central_bytes - without == (
+        8192 * (37632 + 2 * 5376)
+    )
+
+
+def test_weights_that_may_be_off_widen_the_pool():
+    found = tuple(terms(DENSE, H100).values())
+    low, central, high = pool_range(80 * GIB, "0.9", 16 * GIB, found)
+    lower, same, higher = pool_range(80 * GIB, "0.9", 16 * GIB, found, weights_off_bytes=GIB)
+    assert lower < low < central == same < high < higher
 
 
 def test_a_pool_is_never_below_nothing():

@@ -201,7 +201,12 @@ def _made(
 
 
 def pool_range(
-    memory_bytes: int, utilization: str | float, weights_bytes: int, terms: Iterable[Estimate]
+    memory_bytes: int,
+    utilization: str | float,
+    weights_bytes: int,
+    terms: Iterable[Estimate],
+    *,
+    weights_off_bytes: int = 0,
 ) -> tuple[int, int, int]:
     """Return (low, central, high) of vLLM's pool on one rank; none is below 0.
 
@@ -211,6 +216,7 @@ def pool_range(
     Args:
         memory_bytes: what the runtime reports as the total.
         weights_bytes: loaded on the rank.
+        weights_off_bytes: how far off they may be, either way.
 
     >>> gib = 1 << 30
     >>> term = Estimate("activations", "activations", 2 * gib, gib, 4 * gib, "measured", 1, "")
@@ -220,8 +226,8 @@ def pool_range(
     share = ceil(memory_bytes * Fraction(str(utilization)))
     taken = [term for term in terms if term.budgeted]
     central = share - weights_bytes - sum(term.central_bytes for term in taken)
-    up = hypot(*(term.central_bytes - term.low_bytes for term in taken))
-    down = hypot(*(term.high_bytes - term.central_bytes for term in taken))
+    up = hypot(weights_off_bytes, *(term.central_bytes - term.low_bytes for term in taken))
+    down = hypot(weights_off_bytes, *(term.high_bytes - term.central_bytes for term in taken))
     return max(0, int(central - down)), max(0, central), max(0, int(central + up))
 
 

@@ -23,6 +23,9 @@ _TERM = {
     "buffers": "buffers",
 }
 
+#: Share that weights may be off by where no log prints them.
+_WEIGHTS_OFF = 0.01
+
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
@@ -102,7 +105,10 @@ def _left_out(record: Record, terms: tuple[Estimate, ...]) -> LeftOut | None:
         if weights is None:
             return None
         facts = record.facts
-        low, central, high = pool_range(int(facts["memory_gib"] * GIB), facts["utilization"], weights, terms)
+        off = 0 if "weights_gib" in facts else int(_WEIGHTS_OFF * weights)
+        low, central, high = pool_range(
+            int(facts["memory_gib"] * GIB), facts["utilization"], weights, terms, weights_off_bytes=off
+        )
     else:
         term = next((term for term in terms if term.name == _TERM[record.quantity]), None)
         if term is None:

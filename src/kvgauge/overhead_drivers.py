@@ -6,10 +6,11 @@ values of the widest block; sampling holds a row of logits for each sequence.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from kvgauge.architecture import ModelArchitecture
+from kvgauge.data import read_row
 from kvgauge.engines.vllm.versions import parse_version
 from kvgauge.layers import LayerKind, Role, Stream
 from kvgauge.sharding import TOWERS
@@ -49,7 +50,9 @@ class Running:
         speculative_tokens: drafted a step.
         capability: compute capability as (major, minor); None where not known.
         linked: GPUs are joined by NVLink or the like; None where not known.
-        images: images or video may come, whose encoder output a profiling pass holds too.
+        image_token_bytes: pixels behind one token of an image, in 32 bits; a profiling pass holds images for
+            its whole batch, and their encoder's output. 0: none come, or not known.
+        images: images, video or sound may come.
     """
 
     engine: str
@@ -66,6 +69,7 @@ class Running:
     speculative_tokens: int = 0
     capability: tuple[int, int] | None = None
     linked: bool | None = None
+    image_token_bytes: int = 0
     images: bool = True
 
 
@@ -212,3 +216,49 @@ def graph_sizes(version: str | None, sequences: int, speculative_tokens: int, *,
     step = 16 if found >= parse_version("0.12.0.dev0") else 8
     sizes = [1, 2, 4, *range(8, 256, 8), *range(256, 1025, step)]
     return sum(size <= largest for size in sizes)
+
+
+_PIXEL_BYTES = 4 * 3
+#: No token stands for more pixels than this, nor do sides of sane patches multiply beyond it.
+_MOST_PIXELS = 1 << 20
+
+
+def image_token_bytes(config: Mapping[str, object]) -> int:
+    """Return the bytes of the pixels behind one token of an image, in 32 bits; 0 where nothing says.
+
+    What the config leaves out is the default of its class.
+
+    >>> image_token_bytes({"mm_tokens_per_image": 256, "vision_config": {"image_size": 896}})  # Gemma-3
+    37632
+    >>> tower = {"patch_size": 16, "spatial_merge_size": 2, "temporal_patch_size": 2}
+    >>> image_token_bytes({"vision_config": tower})  # Qwen3-VL
+    24576
+    """
+    vision = config.get("vision_config")
+    if not isinstance(vision, Mapping):
+        return 0
+    tokens, image = _size(config, "mm_tokens_per_image"), _size(vision, "image_size")
+    if tokens and image:
+        pixels = image * image / tokens
+    else:
+        merged = (
+            _size(vision, "spatial_merge_size")
+            or _size(config, "spatial_merge_size")
+            or _size(vision, "pooling_kernel_size")
+            or 1
+        )
+        shuffle = vision.get("pixel_shuffle_ratio")
+        if isinstance(shuffle, float) and 0.01 < shuffle < 1:
+            merged = round(1 / shuffle)
+        side = _size(vision, "patch_size") * merged
+        pixels = side * side * (_size(vision, "temporal_patch_size") or 1)
+    return int(pixels * _PIXEL_BYTES) if pixels <= _MOST_PIXELS else 0
+
+
+def _size(config: Mapping[str, object], name: str) -> int:
+    value = config.get(name)
+    kind = config.get("model_type")
+    if value is None and isinstance(kind, str):
+        value = read_row("weight_defaults.jsonl", kind[:100]).get(name)
+    is_count = isinstance(value, int) and not isinstance(value, bool)
+    return value if is_count and 0 < value <= _MOST_PIXELS else 0  # type: ignore[operator,return-value]

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from kvgauge.architecture import ModelArchitecture
 from kvgauge.data import read_data
-from kvgauge.overhead_drivers import Running, Widths, graph_sizes, packs_experts, widths_of
+from kvgauge.overhead_drivers import Running, Widths, graph_sizes, image_token_bytes, packs_experts, widths_of
 from kvgauge.stored_weights import StoredWeights
 from kvgauge.units import GIB
 from kvgauge.workload import Parallelism
@@ -80,6 +80,7 @@ def running_of(row: dict[str, Any]) -> Running:
         speculative_tokens=drafted,
         capability=(capability[0], capability[1]) if capability else None,
         linked=row.get("linked"),
+        image_token_bytes=image_token_bytes(_model(row["model"]).raw.config) if row.get("model") else 0,
     )
 
 

@@ -212,7 +212,7 @@ def _range_of(records: list[Record]) -> dict[str, Any]:
         }
     figures = sorted(r.figure_bytes for r in records)
     central = median(size for r in records for size in [r.figure_bytes] * r.count)
-    margin = _ASSUMED_SPREAD * central / sqrt(len(figures)) + ROUNDING
+    margin = _ASSUMED_SPREAD * central / sqrt(len(figures)) + ROUNDING / 2
     return {
         "low": int(max(0.0, figures[0] - margin)),
         "bytes": int(central),

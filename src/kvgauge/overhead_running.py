@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from kvgauge.architecture import ModelArchitecture
-from kvgauge.overhead_drivers import Running, graph_sizes
+from kvgauge.overhead_drivers import Running, graph_sizes, image_token_bytes
 
 if TYPE_CHECKING:
     from kvgauge.engines.sglang.settings import SglangSettings
@@ -25,8 +27,18 @@ _SGLANG_SEQUENCES = 256
 _SGLANG_PREFILL = 16384
 
 
-def vllm_running(architecture: ModelArchitecture, settings: VllmSettings, *, nodes: int = 1) -> Running:
+def vllm_running(
+    architecture: ModelArchitecture,
+    settings: VllmSettings,
+    config: Mapping[str, object] = MappingProxyType({}),
+    *,
+    nodes: int = 1,
+) -> Running:
     """Return how vLLM is run under these settings, its own defaults filled in.
+
+    Args:
+        config: of the model, for the pixels behind a token of an image.
+        nodes: machines that the ranks are spread over.
 
     Raises:
         MissingFieldError: nothing says how long a request may be.
@@ -62,6 +74,7 @@ def vllm_running(architecture: ModelArchitecture, settings: VllmSettings, *, nod
         speculative_tokens=drafted,
         capability=gpu.capability,
         linked=_linked(gpu),
+        image_token_bytes=image_token_bytes(config),
         images=not settings.language_model_only,
     )
 

@@ -24,7 +24,7 @@ Coefficients = Mapping[str, Any]
 _ELEMENT_BYTES = 2
 _LOGIT_BYTES = 4
 #: What a figure is off by for reasons that grow with nothing: segments of the allocator, small buffers.
-ROUNDING = 0.05 * (1 << 30)
+ROUNDING = 0.1 * (1 << 30)
 #: Copies of the residual stream in a forward pass: what enters a block, what leaves it, and their sum.
 _RESIDUALS = 3
 #: Rows that a prefill of latent attention expands at once (mla_attention.py).
@@ -69,7 +69,7 @@ class Peak:
     Args:
         logits: one fp32 copy of the logits of a step.
         stream: the residual stream of the batch in 16 bits, once for each time that sampling holds it.
-        images: encoder outputs for a whole batch.
+        images: pixels and encoder outputs for a whole batch.
         forward: of a forward pass.
         kept: workspaces that stay after it.
     """
@@ -117,7 +117,9 @@ def peak_of(widths: Widths, running: Running, *, packed_experts: bool) -> Peak:
     if widths.index_row_bytes:
         gathered = -(-_INDEX_REQUESTS * running.max_model_tokens // widths.index_step)
         kept += gathered * widths.index_row_bytes
-    images = stream if widths.towers and running.images else 0
+    images = 0
+    if widths.towers and running.images:
+        images = stream + tokens * running.image_token_bytes
     return Peak(logits_bytes(widths, running), stream, images, forward, kept)
 
 
