@@ -87,7 +87,7 @@ def _total_notes(found: FoundWeights) -> list[Note]:
         missing = _some(found.missing)
         text = f"weight files are missing: {missing}"
         notes.append(Note("weights_files_missing", "warning", text, (("files", missing),)))
-    if found.kind == "index":
+    if found.kind == "index" and found.total_bytes is not None:
         text = f"weights are the total that {files} states, not split by part"
         notes.append(Note("weights_index_total", "info", text, (("files", files),)))
     if found.kind == "bin" and found.total_bytes is not None:

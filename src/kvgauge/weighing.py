@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 #: Sources that say how every tensor is stored. A stated total does not; nor do a GGUF's metadata alone, whose
 #: mix may have been made with an importance matrix.
 _TOLD = ("config", "safetensors", "gguf")
+_DEFAULTS = "class_defaults"
 #: Notes that say the bytes rest on something that nobody states.
 _ASSUMING = frozenset({"kept_layers_assumed", "group_size_assumed", "gguf_head_assumed"})
 
@@ -170,7 +171,26 @@ def _weighed(read: Callable[[], StoredWeights | None], architecture: ModelArchit
     if stored is None:
         kind = architecture.model_type or "this type"
         return Weighed(None, (_unknown(f"the tensors of {kind} are not known"),))
-    return Weighed(stored, stored.notes)
+    return Weighed(stored, _not_said(stored.notes, architecture))
+
+
+def _not_said(notes: tuple[Note, ...], architecture: ModelArchitecture) -> tuple[Note, ...]:
+    """Leave out class defaults that the cache's own note names."""
+    said = {field for note in architecture.notes for field in _defaults_named(note)}
+    kept = []
+    for note in notes:
+        named = _defaults_named(note)
+        left = ", ".join(field for field in named if field not in said)
+        if not named:
+            kept.append(note)
+        elif left:
+            text = note.message.replace(", ".join(named), left)
+            kept.append(note._replace(message=text, values=(("fields", left),)))
+    return tuple(kept)
+
+
+def _defaults_named(note: Note) -> list[str]:
+    return dict(note.values)["fields"].split(", ") if note.code == _DEFAULTS else []
 
 
 def _from_files(raw: RawModel, architecture: ModelArchitecture, progress: Progress | None) -> Weighed:

@@ -27,7 +27,7 @@ def language_view(config: Mapping[str, object], log: ReadLog) -> tuple[ConfigVie
         UnknownArchitectureError: the config is not about a language model at all.
     """
     view = ConfigView(config, log)
-    model_type = _model_type(config)
+    model_type = stated_model_type(config)
     for _ in range(MAX_NESTS):
         name = next(
             (n for n in NESTS if isinstance(config.get(n), Mapping) and _is_model(config[n], n, config)), None
@@ -39,7 +39,7 @@ def language_view(config: Mapping[str, object], log: ReadLog) -> tuple[ConfigVie
         view = ConfigView(inner, log, f"{view.path}{name}.", (view, *view.outer))
         expected = class_defaults(model_type).get("_text")
         fallback = model_type_row(model_type).text or (expected if isinstance(expected, str) else "")
-        model_type = _model_type(inner) or fallback or model_type
+        model_type = stated_model_type(inner) or fallback or model_type
         config = inner
     if not config:
         raise UnknownArchitectureError("the config is empty", hint="give a model's config.json")
@@ -47,7 +47,8 @@ def language_view(config: Mapping[str, object], log: ReadLog) -> tuple[ConfigVie
     return replace(view, class_defaults=defaults), model_type
 
 
-def _model_type(config: Mapping[str, object]) -> str:
+def stated_model_type(config: Mapping[str, object]) -> str:
+    """Return the model type that a level names, or its class does; empty where neither."""
     value = config.get("model_type")
     if isinstance(value, str) and value and len(value) <= 100:
         return value
@@ -66,7 +67,9 @@ def _is_model(inner: object, name: str, outer: Mapping[str, object]) -> bool:
     if described:
         return True
     # A nest without layers may be an abbreviated one, unless the layers are described outside it.
-    return bool(inner) and not _describes_layers(outer) and (bool(_model_type(inner)) or name != "decoder")
+    return (
+        bool(inner) and not _describes_layers(outer) and (bool(stated_model_type(inner)) or name != "decoder")
+    )
 
 
 def _describes_layers(config: Mapping[str, object]) -> bool:
@@ -80,14 +83,28 @@ def usable_defaults(view: ConfigView, model_type: str) -> Mapping[str, object]:
     defaults out is a full one: what it lacks is lost, not implied, and only what the class itself applies to
     full files too may be filled in.
     """
-    shape = {name: value for name, value in class_defaults(model_type).items() if name != "_text"}
-    if view.path and sum(not view.has(name) for name in _MAIN_SHAPES) > 1:
-        return shape  # the whole shape is implied, as in LLaVA
+    shape = _shape_defaults(model_type)
+    if _is_implied_whole(view):
+        return shape
     # Beside a part of the shape, depth is never implied; a flat file states it in any case.
     implied = {name: value for name, value in shape.items() if name not in ALIASES["num_hidden_layers"]}
     if _is_abbreviated(view, shape):
         return implied
     return {name: value for name, value in implied.items() if name in _ALWAYS}
+
+
+def is_abbreviated(view: ConfigView, model_type: str) -> bool:
+    """Whether a file leaves out what equals its class defaults, so that an absent size is the class's."""
+    return _is_implied_whole(view) or _is_abbreviated(view, _shape_defaults(model_type))
+
+
+def _shape_defaults(model_type: str) -> Mapping[str, object]:
+    return {name: value for name, value in class_defaults(model_type).items() if name != "_text"}
+
+
+def _is_implied_whole(view: ConfigView) -> bool:
+    """Whether a part says next to nothing of its own shape, as in LLaVA."""
+    return bool(view.path) and sum(not view.has(name) for name in _MAIN_SHAPES) > 1
 
 
 def _is_abbreviated(view: ConfigView, shape: Mapping[str, object]) -> bool:

@@ -7,6 +7,7 @@ prediction module.
 
 from __future__ import annotations
 
+from kvgauge.readers.hf.nesting import stated_model_type
 from kvgauge.readers.hf.schemes.block import MAX_GROUP, Block
 from kvgauge.readers.hf.schemes.formats import fp8_blocks, fp8_channel, fp8_tensor, mxfp4, nvfp4
 from kvgauge.readers.hf.schemes.names import Mode, NameSet
@@ -51,7 +52,7 @@ def read_fp8(block: Block) -> Scheme:
     """Read an FP8 block: ``weight_block_size``, ``activation_scheme``, modules left out."""
     if block.has("store_dtype"):
         raise block.unsupported("store_dtype", "fp8", block.text("store_dtype"))
-    if str(block.config.get("model_type", "")).startswith(_V4_TYPES):
+    if stated_model_type(block.config).startswith(_V4_TYPES):
         return _deepseek_v4(block)
     size = _block_size(block)
     if size is None:

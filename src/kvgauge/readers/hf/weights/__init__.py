@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from kvgauge.readers.hf.config import ConfigView, ReadLog
+from kvgauge.architecture import Note
+from kvgauge.errors import InvalidFieldError
+from kvgauge.readers.hf.config import ConfigView, ReadLog, short
 from kvgauge.readers.hf.mixers.latent import is_latent
-from kvgauge.readers.hf.nesting import language_view
+from kvgauge.readers.hf.nesting import is_abbreviated, language_view
 from kvgauge.readers.hf.patterns import read_pattern
-from kvgauge.readers.hf.rows import ModelTypeRow, model_type_row
+from kvgauge.readers.hf.rows import ModelTypeRow, class_defaults, model_type_row
 from kvgauge.readers.hf.weights.decoder import DecoderLayers
 from kvgauge.readers.hf.weights.defaults import weight_defaults
 from kvgauge.readers.hf.weights.stacks import Stack, Trace, stack_families, tower_layers
-from kvgauge.readers.hf.weights.symbols import Symbols
+from kvgauge.readers.hf.weights.symbols import MAIN_SIZES, Symbols
 from kvgauge.readers.hf.weights.tables import StackRow, WeightRow, weight_row
 from kvgauge.readers.values import MAX_LAYERS, as_count, is_int
 from kvgauge.weights import ModelWeights, Part, TensorFamily, WeightShard
@@ -43,7 +45,9 @@ def _read(config: Mapping[str, object], trace: Trace | None) -> ModelWeights | N
     view, model_type = language_view(config, ReadLog())
     top_type = config.get("model_type") if view.path else model_type
     row = weight_row(top_type) if isinstance(top_type, str) else None
+    own_type = model_type
     if row is not None and not view.path and row.text_type:
+        own_type = str(class_defaults(row.model_type).get("_text") or row.text_type)
         model_type = row.text_type
     made_of = row.nested.get(model_type, model_type) if row is not None else model_type
     text_row = row if row is None or made_of == row.model_type else weight_row(made_of)
@@ -51,10 +55,11 @@ def _read(config: Mapping[str, object], trace: Trace | None) -> ModelWeights | N
         return None
     families: list[TensorFamily] = []
     mtp: list[TensorFamily] = []
+    implied: dict[str, object] = {}
     if text_row is not None and row.text:
         tied = _tied(config, row, text_row, view)
         own: Trace | None = None if trace is None else {}
-        decoder, mtp = _text_families(view, model_type, text_row, tied, own)
+        decoder, mtp = _text_families(view, (model_type, own_type), text_row, tied, own, implied)
         families += _prefixed(decoder, row.prefix)
         if trace is not None and own is not None:
             trace.update({row.prefix + name: fields for name, fields in own.items()})
@@ -69,16 +74,21 @@ def _read(config: Mapping[str, object], trace: Trace | None) -> ModelWeights | N
         if not _known_kind(stack, top):
             return None
         families += _stack_families(stack, top, view, trace)
-    return ModelWeights(tuple(families), tuple(mtp))
+    return ModelWeights(tuple(families), tuple(mtp), _implied_notes(implied, view.log))
+
+
+def _implied_notes(implied: dict[str, object], log: ReadLog) -> tuple[Note, ...]:
+    """Name the main sizes that the file leaves to its class."""
+    defaulted = log.defaulted.items()
+    implied |= {path: value for path, value in defaulted if path.rpartition(".")[2] in MAIN_SIZES}
+    if not implied:
+        return ()
+    text = ", ".join(f"{path} = {value}" for path, value in sorted(implied.items()))
+    shown = f"the file omits fields that equal the defaults of its class: {text}"
+    return (Note("class_defaults", "info", shown, (("fields", text),)),)
 
 
 MAX_MTP_LAYERS = 100
-_SIZES = frozenset(
-    {
-        "vocab_size", "hidden_size", "intermediate_size", "moe_intermediate_size", "num_experts",
-        "num_local_experts", "n_routed_experts", "moe_num_experts", "ffn_dim", "num_hidden_layers",
-    }
-)  # fmt: skip
 _EXPERT_COUNTS = ("num_experts", "n_routed_experts", "num_local_experts", "moe_num_experts")
 
 
@@ -99,10 +109,15 @@ def _accounts_for(view: ConfigView, row: ModelTypeRow, families: list[TensorFami
 def _tied(config: Mapping[str, object], row: WeightRow, text_row: WeightRow, view: ConfigView) -> bool:
     """Whether the head is the embedding: what the file states, else what the model's code says."""
     stated = (config.get("tie_word_embeddings"), view.values.get("tie_word_embeddings"))
+    strange = next((said for said in stated if said is not None and said not in (0, 1)), None)
+    if strange is not None:
+        name = "tie_word_embeddings"
+        raise InvalidFieldError(f"{name} must be true or false, not {short(strange)}", field=name)
+    said_so = [bool(said) for said in stated if said is not None]
     if row.text_ties:
-        return any(said is True for said in stated)
+        return any(said_so)
     code = (row.tied, text_row.tied, _tied_default(row), _tied_default(text_row))
-    return next((said for said in (*stated, *code) if isinstance(said, bool)), True)
+    return next((said for said in (*said_so, *code) if isinstance(said, bool)), True)
 
 
 def _tied_default(row: WeightRow) -> object:
@@ -110,23 +125,40 @@ def _tied_default(row: WeightRow) -> object:
 
 
 def _text_families(
-    view: ConfigView, model_type: str, row: WeightRow, tied: bool, trace: Trace | None
+    view: ConfigView,
+    types: tuple[str, str],
+    row: WeightRow,
+    tied: bool,
+    trace: Trace | None,
+    implied: dict[str, object],
 ) -> tuple[list[TensorFamily], list[TensorFamily]]:
-    """Return the families of the decoder and those of its multi-token-prediction module."""
-    defaults = _usable(weight_defaults(row.model_type), view)
+    """Return the families of the decoder and those of its multi-token-prediction module.
+
+    Args:
+        types: the model type whose layers these are, and the one whose class has the defaults.
+        implied: takes the main sizes that the file leaves to its class.
+    """
+    model_type, own_type = types
+    defaults = _usable(view, own_type, row)
     cache_row = model_type_row(model_type)
     layers = DecoderLayers.of(view, cache_row, row.let, defaults)
     let = {"count": layers.count, **row.let, "tied": int(tied)}
-    stack = Stack(view, row.blocks, let, defaults, row.rename, trace=trace)
+    stack = Stack(view, row.blocks, let, defaults, row.rename, trace=trace, implied=implied)
     decoder = [_with_tie(family, tied) for family in stack_families(stack, layers)]
     return decoder, _mtp_families(replace(stack, blocks=row.mtp), row, layers)
 
 
-def _usable(defaults: Mapping[str, object], view: ConfigView) -> Mapping[str, object]:
-    """Return the class defaults without the main sizes, unless the class itself saved the file."""
-    if view.path or view.mentions("transformers_version"):
+def _usable(view: ConfigView, model_type: str, row: WeightRow) -> Mapping[str, object]:
+    """Return the class defaults, main sizes None where the file is a full one: they are lost then."""
+    defaults = weight_defaults(model_type) or weight_defaults(row.model_type)
+    return _without_lost(defaults, view, model_type)
+
+
+def _without_lost(defaults: Mapping[str, object], view: ConfigView, model_type: str) -> Mapping[str, object]:
+    saved = view.path or view.mentions("transformers_version")
+    if saved and is_abbreviated(view, model_type):
         return defaults
-    return {name: value for name, value in defaults.items() if name not in _SIZES}
+    return {name: None if name in MAIN_SIZES else value for name, value in defaults.items()}
 
 
 def _mtp_families(stack: Stack, row: WeightRow, layers: DecoderLayers) -> list[TensorFamily]:
@@ -191,12 +223,17 @@ def _stack_families(
     if section is None and not top.mentions("transformers_version"):
         raise top.missing(row.section, "describes a part of the model")  # lost, not left to the class
     view = section or ConfigView({}, top.log, row.section + ".")
-    let = {"text_hidden": _hidden(text), **row.let}
-    stack = Stack(view, row.blocks, let, weight_defaults(row.default_type), row.rename, top, trace)
+    let = {**_hidden(text), **row.let}
+    defaults = weight_defaults(row.default_type)
+    if view is top:
+        defaults = _without_lost(defaults, view, row.default_type)
+    stack = Stack(view, row.blocks, let, defaults, row.rename, top, trace)
     symbols = Symbols(view, let, {}, stack.defaults, top)
     count = as_count(symbols.evaluate(row.repeat), row.repeat, low=0, high=MAX_LAYERS) if row.repeat else 0
     return stack_families(stack, tower_layers(count))
 
 
-def _hidden(text: ConfigView) -> int:
-    return text.optional_count("hidden_size") or 0
+def _hidden(text: ConfigView) -> dict[str, int]:
+    """Return the width that projectors lead to; a file that has lost it has none, not 0."""
+    width = text.optional_count("hidden_size")
+    return {} if width is None else {"text_hidden": width}

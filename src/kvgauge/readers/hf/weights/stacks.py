@@ -28,6 +28,7 @@ class Stack:
         rename: (from, to) applied to each name in turn.
         top: the whole file, for names that begin with ``top__``.
         trace: takes the config fields behind each tensor, by its name; None where nobody asks.
+        implied: takes the main sizes that the file leaves to its class, by dotted path.
     """
 
     view: ConfigView
@@ -37,10 +38,11 @@ class Stack:
     rename: tuple[tuple[str, str], ...] = ()
     top: ConfigView | None = None
     trace: Trace | None = None
+    implied: dict[str, object] | None = None
 
     def symbols(self, layer: LayerFacts, own: Mapping[str, object]) -> Symbols:
         """Return the symbols of one layer inside one block; the row's ``let`` goes before the block's."""
-        return Symbols(self.view, {**own, **self.let}, layer, self.defaults, self.top)
+        return Symbols(self.view, {**own, **self.let}, layer, self.defaults, self.top, self.implied)
 
 
 def stack_families(stack: Stack, layers: Iterable[tuple[object, LayerFacts]]) -> tuple[TensorFamily, ...]:
@@ -113,8 +115,15 @@ def _family(line: TensorLine, symbols: Symbols, stack: Stack) -> TensorFamily | 
 def _count(symbols: Symbols, text: str, high: int) -> int:
     value = symbols.evaluate(text)
     if isinstance(value, str) or value != int(value) or not 0 <= value <= high:
-        raise InvalidFieldError(f"{text} is {value!s:.40}, which is no size of a tensor", field=text)
+        where = _stated_as(symbols, value) or text
+        raise InvalidFieldError(f"{where} is {value!s:.40}, which is no size of a tensor", field=where)
     return int(value)
+
+
+def _stated_as(symbols: Symbols, value: object) -> str | None:
+    """Return the field of the file that gave a value, the last one read first."""
+    read = {**symbols.view.log.used, **symbols.used}
+    return next((p for p in reversed(read) if read[p] == value and type(read[p]) is type(value)), None)
 
 
 def tower_layers(count: int) -> Iterable[tuple[object, LayerFacts]]:

@@ -12,6 +12,17 @@ from kvgauge.readers.values import MAX_LAYERS, MAX_WIDTH
 
 LayerFacts = Mapping[str, Value | Callable[[], Value]]
 
+#: What a full file states: where it lacks one it is lost, and the class's default is another model's.
+MAIN_SIZES = frozenset(
+    {
+        "vocab_size", "hidden_size", "d_model", "n_embd", "num_attention_heads", "num_hidden_layers",
+        "num_layers", "encoder_layers", "decoder_layers", "hidden_size_per_layer_input",
+        "intermediate_size", "d_ff", "ffn_dim", "encoder_ffn_dim", "decoder_ffn_dim",
+        "moe_intermediate_size", "shared_intermediate_size", "num_experts", "num_local_experts",
+        "n_routed_experts", "moe_num_experts",
+    }
+)  # fmt: skip
+
 #: Facts of a layer that stand for fields of the config, for explanations.
 _STANDS_FOR = {
     "q_heads": ("num_attention_heads",),
@@ -31,9 +42,11 @@ class Symbols:
         layer: LayerFacts,
         defaults: Mapping[str, object],
         top: ConfigView | None = None,
+        implied: dict[str, object] | None = None,
     ) -> None:
         self.view = view
         self.top = top
+        self.implied = {} if implied is None else implied
         self.let = let
         self.layer = layer
         self.defaults = defaults
@@ -91,6 +104,8 @@ class Symbols:
         value = found[1] if found is not None else None
         if value is None and view is self.view and not view.mentions(leaf):
             value = self.defaults.get(leaf)
+            if value is not None and leaf in MAIN_SIZES:
+                self.implied[view.path + leaf] = value
         if value is None:
             raise view.missing(leaf, "gives the shape of a tensor")
         self.used[found[0] if found is not None else view.path + leaf] = value
