@@ -8,8 +8,8 @@ sub-cache with cells of its own. Sources: ``create_memory`` of ``src/llama-model
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 
 from kvgauge.architecture import ModelArchitecture
 from kvgauge.dtypes import row_bytes
@@ -17,7 +17,7 @@ from kvgauge.engines.llamacpp.builds import NEWEST
 from kvgauge.engines.llamacpp.cells import ContextSizes
 from kvgauge.engines.llamacpp.settings import LlamaSettings
 from kvgauge.errors import FeatureUnsupportedError
-from kvgauge.layers import LayerCache, LayerKind, Mechanism, Role
+from kvgauge.layers import LayerCache, LayerKind, Mechanism, Role, Shard, Stream
 
 #: Architectures whose state can be rolled back (``llm_arch_supports_rs_rollback``); elsewhere no snapshot
 #: is kept.
@@ -42,6 +42,9 @@ class SubCache:
         kind: ``cache`` or ``state``.
         layer: index of the block that it belongs to, which decides where it lies.
         cells: cells of a stream, or rows of a state.
+        dtype: of its rows, canonical.
+        shapes: what one row is made of.
+        cell_tokens: tokens that one cell stands for.
     """
 
     name: str
@@ -50,6 +53,9 @@ class SubCache:
     cells: int
     streams: int
     row_bytes: int
+    dtype: str = "f32"
+    shapes: tuple[Stream, ...] = ()
+    cell_tokens: int = 1
 
     @property
     def size_bytes(self) -> int:
@@ -107,9 +113,11 @@ class CacheBuilder:
             keys, value = self._latent(layer, keys)
         if value and self.settings.flash == "off":
             value = max(value, self.widest_value)  # transposed rows are as wide as the widest layer's
-        yield SubCache(f"{name}.k", "cache", layer.index, cells, streams, self._row(self.k_type, keys))
+        kept = [s for s in layer.streams if s.role is not Role.VALUE]
+        yield self._part(f"{name}.k", layer, cells, streams, self.k_type, _shapes(kept, keys, Role.KEY))
         if value:
-            yield SubCache(f"{name}.v", "cache", layer.index, cells, streams, self._row(self.v_type, value))
+            shapes = _shapes(values, value, Role.VALUE)
+            yield self._part(f"{name}.v", layer, cells, streams, self.v_type, shapes)
 
     def _latent(self, layer: LayerCache, row: int) -> tuple[int, int]:
         """Return elements of K and V that this build keeps of a latent.
@@ -133,15 +141,13 @@ class CacheBuilder:
 
     def _index(self, layer: LayerCache) -> Iterable[SubCache]:
         cells, streams = self.sizes.cells, self.sizes.streams
-        width = sum(s.elements for s in layer.streams)
-        yield SubCache(
-            f"{self.prefix}.indexer.k", "cache", layer.index, cells, streams, self._row(self.k_type, width)
-        )
+        name = f"{self.prefix}.indexer.k"
+        yield self._part(name, layer, cells, streams, self.k_type, layer.streams)
 
     def _compressed(self, layer: LayerCache) -> Iterable[SubCache]:
         sequences = self.sizes.sequences
-        rows = [s for s in layer.streams if s.role is not Role.COMPRESSOR]
-        width = sum(s.elements for s in rows)
+        rows = tuple(s for s in layer.streams if s.role is not Role.COMPRESSOR)
+        ratio = 1
         if layer.kind is LayerKind.SLIDING:
             cells = self.sizes.window_cells(layer.window_tokens or 0, self.settings, shared=False)
             name = f"{self.prefix}.swa.k"
@@ -150,28 +156,60 @@ class CacheBuilder:
             cells = self.sizes.compressed_cells(ratio)
             index = layer.kind is LayerKind.INDEX
             name = f"{self.prefix}.lightning_indexer.k" if index else f"{_COMPRESSED[ratio]}.k"
-        yield SubCache(name, "cache", layer.index, cells, sequences, self._row(self.k_type, width))
-        ring = sum(s.elements for s in layer.streams if s.role is Role.COMPRESSOR)
+        yield self._part(name, layer, cells, sequences, self.k_type, rows, ratio)
+        ring = tuple(s for s in layer.streams if s.role is Role.COMPRESSOR)
         if ring:
-            planes = sequences * (1 + self.rollback)
-            yield SubCache("dsv4.state", "state", layer.index, planes, 1, 4 * ring)
+            yield self._state_part("dsv4.state", layer, ring)
 
     def _state(self, layer: LayerCache) -> Iterable[SubCache]:
         """Return fp32 rows: one a sequence, and one a snapshot of it."""
-        rows = self.sizes.sequences * (1 + self.rollback)
         for role, name in ((Role.CONV, "recurrent.r"), (Role.RECURRENT, "recurrent.s")):
-            elements = sum(s.elements for s in layer.streams if s.role is role)
-            if elements:
-                yield SubCache(name, "state", layer.index, rows, 1, 4 * elements)
+            held = tuple(s for s in layer.streams if s.role is role and s.elements)
+            if held:
+                yield self._state_part(name, layer, held)
 
-    def _row(self, dtype: str, elements: int) -> int:
-        return row_bytes(dtype, Role.KEY, 1, elements)
+    def _state_part(self, name: str, layer: LayerCache, shapes: tuple[Stream, ...]) -> SubCache:
+        rows, elements = self.sizes.sequences * (1 + self.rollback), sum(s.elements for s in shapes)
+        return SubCache(name, "state", layer.index, rows, 1, 4 * elements, "f32", shapes)
+
+    def _part(
+        self,
+        name: str,
+        layer: LayerCache,
+        cells: int,
+        streams: int,
+        dtype: str,
+        shapes: tuple[Stream, ...],
+        ratio: int = 1,
+    ) -> SubCache:
+        row = row_bytes(dtype, Role.KEY, 1, sum(s.elements for s in shapes))
+        return SubCache(name, "cache", layer.index, cells, streams, row, dtype, shapes, ratio)
+
+
+def _shapes(streams: Iterable[Stream], elements: int, role: Role) -> tuple[Stream, ...]:
+    """Return what a row is made of: the design's own streams, or as many elements as this build keeps."""
+    own = tuple(streams)
+    if sum(s.elements for s in own) == elements:
+        return own
+    heads = own[0].vectors if own and elements % own[0].vectors == 0 else 1
+    return (Stream(role, heads, elements // heads, shard=Shard.REPLICATED),)
 
 
 def sub_caches(
     architecture: ModelArchitecture, settings: LlamaSettings, sizes: ContextSizes
 ) -> tuple[SubCache, ...]:
     """Return every tensor that a context of these settings keeps.
+
+    Raises:
+        FeatureUnsupportedError: a type whose blocks do not divide a row.
+    """
+    return tuple(part for _, parts in parts_by_layer(architecture, settings, sizes) for part in parts)
+
+
+def parts_by_layer(
+    architecture: ModelArchitecture, settings: LlamaSettings, sizes: ContextSizes
+) -> Iterator[tuple[LayerCache, tuple[SubCache, ...]]]:
+    """Yield every cache of every layer with its tensors; those of multi-token prediction where it is on.
 
     Raises:
         FeatureUnsupportedError: a type whose blocks do not divide a row.
@@ -187,34 +225,29 @@ def sub_caches(
         k_type=settings.k_type,
         v_type=settings.v_type,
     )
-    parts = [*builder.build(layers), *_block_values(builder, layers)]
-    if settings.mtp and architecture.mtp_layers:
-        draft = CacheBuilder(
-            settings,
-            sizes,
-            widest_value=builder.widest_value,
-            k_type=settings.draft_k_type,
-            v_type=settings.draft_v_type,
-            prefix="mtp.kv",
-        )
-        attention = [
-            c for c in architecture.mtp_layers if c.kind not in (LayerKind.INDEX, LayerKind.COMPRESSED)
-        ]
-        parts += draft.build(attention)
-    return tuple(parts)
+    values = {c.index: c.streams[1] for c in layers if c.mechanism is Mechanism.ATTENTION and c.streams}
+    for layer in layers:
+        yield layer, (*builder.build([layer]), *_block_values(builder, layer, values.get(layer.index)))
+    if not settings.mtp:
+        return
+    draft = replace(
+        builder, rollback=0, k_type=settings.draft_k_type, v_type=settings.draft_v_type, prefix="mtp.kv"
+    )
+    for layer in architecture.mtp_layers:
+        is_read = layer.kind not in (LayerKind.INDEX, LayerKind.COMPRESSED)
+        yield layer, draft.build([layer]) if is_read else ()
 
 
-def _block_values(builder: CacheBuilder, layers: tuple[LayerCache, ...]) -> Iterable[SubCache]:
-    """Yield the V of block-sparse indexes: one head of the layer's V width that nothing reads.
+def _block_values(builder: CacheBuilder, layer: LayerCache, value: Stream | None) -> Iterator[SubCache]:
+    """Yield the V of a block-sparse index: one head of the layer's V width that nothing reads.
 
     The index of MiniMax-M3 is a cache like any other (``src/llama-kv-cache-msa.cpp``), so it has a V.
     """
-    widths = {c.index: c.streams[1].width for c in layers if c.mechanism is Mechanism.ATTENTION and c.streams}
-    for layer in layers:
-        if layer.kind is LayerKind.BLOCK_INDEX and layer.index in widths:
-            row = row_bytes(builder.v_type, Role.KEY, 1, widths[layer.index])
-            cells, streams = builder.sizes.cells, builder.sizes.streams
-            yield SubCache("kv.indexer.v", "cache", layer.index, cells, streams, row)
+    if layer.kind is LayerKind.BLOCK_INDEX and value is not None:
+        cells, streams = builder.sizes.cells, builder.sizes.streams
+        row = row_bytes(builder.v_type, Role.KEY, 1, value.width)
+        head = replace(value, vectors=1)
+        yield SubCache("kv.indexer.v", "cache", layer.index, cells, streams, row, builder.v_type, (head,))
 
 
 def _widest_value(layers: Iterable[LayerCache]) -> int:
