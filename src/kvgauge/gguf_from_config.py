@@ -14,6 +14,7 @@ from functools import lru_cache
 from math import prod
 from typing import cast
 
+from kvgauge.architecture import Note
 from kvgauge.data import read_data
 from kvgauge.errors import FeatureUnsupportedError, one_line
 from kvgauge.ggml_mixes import MixModel, price_mix
@@ -51,8 +52,18 @@ def mix_of_config(weights: ModelWeights, config: Mapping[str, object], mix: str)
     families += tuple(family for name in row.adds for family in _ADDS[name](families))
     trunk = max((layer for family in families for layer in family.layers), default=-1) + 1
     mtp = _behind(mtp, trunk)
-    whole = ModelWeights(families, mtp, weights.notes)
+    whole = ModelWeights(families, mtp, (*weights.notes, *_left_out(weights)))
     return price_mix(whole, mix, _mix_model(view, model_type, row, whole))
+
+
+def _left_out(weights: ModelWeights) -> tuple[Note, ...]:
+    """Say that towers are in no GGUF of the language model: the converter writes them with ``--mmproj``."""
+    count = sum(family.num_parameters for family in weights.families if family.part in _OTHER_FILE)
+    if not count:
+        return ()
+    shown = f"{count:,}"
+    text = f"a GGUF of the language model holds no vision or audio part: {shown} parameters are in mmproj's"
+    return (Note("weights_mmproj", "info", text, (("count", shown),)),)
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,6 +70,9 @@ def answer_weights(
         grade = "assumed"
     if stored is None:
         return None, notes
+    if mtp and not stored.mtp_families:
+        text = "multi-token prediction: its cache is counted, its weights are not known"
+        notes = (*notes, Note("mtp_weights_unknown", "warning", text))
     policy = None if cut is None or layout is not None else cut(_experts(stored, model.raw.config))
     answer = WeightAnswer(stored, model.architecture, parallelism, mtp, grade, what_if, layout, policy)
     _ = answer.per_rank_bytes  # refuses an impossible split now, not when it is printed

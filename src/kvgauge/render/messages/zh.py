@@ -31,6 +31,8 @@ NOTES: Mapping[str, str] = {
     "weights_files_not_counted": "{files}：在所读权重之外，未计入",
     "weights_headers_unread": "无法读取权重文件的文件头：{why}",
     "weights_unknown": "未计权重：{why}",
+    "weights_mmproj": "语言模型的 GGUF 不含视觉或音频部分：{count} 个参数另存一个文件（mmproj）",
+    "mtp_weights_unknown": "多 token 预测：缓存已计入，权重未知",
     "no_cache": "编码器在 token 之间不保留缓存",
     "class_defaults": "文件省略了与其类默认值相同的字段：{fields}",
     "context_beyond_limit": "{context} 个 token 超过模型自身的上限 {limit}",
