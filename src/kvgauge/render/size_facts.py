@@ -215,7 +215,7 @@ def group_rows(cache: CacheAnswer, view: View) -> list[GroupRow]:
             "" if demand.is_engines_own else f"{demand.group.num_layers:,}",
             view.size(size),
             _formula(demand, cache, view),
-            "" if must is None else view.size(must),
+            "" if must is None or demand.is_engines_own else view.size(must),
         )
         for demand, label, size, must in zip(demands, labels, cache.group_bytes, kept, strict=True)
     ]
