@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 #: A pool that no machine has; what does not fit here does not fit at all.
-MOST_BYTES = 1 << 60
+MOST_BYTES = 1 << 100
 
 
 def least_bytes(start_bytes: int, holds: Callable[[int], bool]) -> int:
