@@ -147,3 +147,14 @@ def test_an_index_without_a_usable_total_is_not_said_to_state_one(tmp_path, tota
     answer = kvgauge.size(str(tmp_path))
     assert answer.weights.to_dict()["source"] == "config"
     assert "weights_index_total" not in {note.code for note in answer.notes}
+
+
+@pytest.mark.parametrize("model", ["nvidia/NVIDIA-Nemotron-Nano-9B-v2", "nvidia/Nemotron-H-56B-Base-8K"])
+def test_a_number_of_experts_that_no_layer_has_is_the_classs(model):
+    config = row(model)
+    whole = read_weights(config)
+    letters = {"M": "mamba", "*": "attention", "-": "mlp"}
+    kinds = [letters[letter] for letter in config.pop("hybrid_override_pattern")]
+    saved = config | {"layers_block_type": kinds, "n_routed_experts": 8, "num_experts_per_tok": 2}
+    assert read_weights(saved) == whole
+    assert read_weights(saved | {"layers_block_type": None, "model_type": "llama"}) is None
