@@ -25,7 +25,7 @@ from kvgauge.readers.hf import read_config
 from kvgauge.sources import RawModel, apply_overrides, load_raw
 from kvgauge.sources.json_text import MAX_CONFIG_BYTES, MAX_DEPTH, parse_object
 from kvgauge.sources.names import HubName
-from support import ROOT
+from support import ROOT, config_of
 
 CONFIG = {"model_type": "llama", "num_hidden_layers": 2, "hidden_size": 64, "num_attention_heads": 4}
 TEXT = json.dumps(CONFIG)
@@ -427,3 +427,17 @@ def test_every_published_config_is_read_or_refused_as_the_table_says(shared: Pat
             else:
                 assert architecture.layers, path.name
     assert refused == _refused_table()
+
+
+def test_a_config_by_name_has_its_quantisation_by_name(tmp_path):
+    """A folder that keeps many configs: ``org--name.json`` and ``org--name.hf_quant_config.json``."""
+    config = config_of("Qwen/Qwen3-8B")
+    (tmp_path / "a--b.json").write_text(json.dumps(config), encoding="utf-8")
+    side = {
+        "producer": {"name": "modelopt"},
+        "quantization": {"quant_algo": "FP8", "exclude_modules": ["lm_head"]},
+    }
+    (tmp_path / "a--b.hf_quant_config.json").write_text(json.dumps(side), encoding="utf-8")
+    assert load_raw(tmp_path / "a--b.json").quantization == side
+    (tmp_path / "other.json").write_text(json.dumps(config), encoding="utf-8")
+    assert load_raw(tmp_path / "other.json").quantization is None

@@ -83,7 +83,8 @@ def _experts(stored: StoredWeights, config: Mapping[str, object]) -> Experts:
     """Return what an engine's expert kernels depend on."""
     count = max((item.family.num_experts for item in stored.families), default=0)
     inner = config.get("text_config")
-    words = [part.get("hidden_act") for part in (config, inner) if isinstance(part, Mapping)]
+    parts = [part for part in (inner, config) if isinstance(part, Mapping)]
+    words = [part.get(name) for part in parts for name in ("hidden_activation", "hidden_act")]
     return Experts(count, next((word for word in words if isinstance(word, str)), "silu"))
 
 

@@ -55,6 +55,8 @@ def _read(path: Path) -> RawModel:
         return read_gguf(file)
     config = parse_object(_read_bytes(file), str(file))
     quant = file.with_name(_QUANT_FILE)
+    own = file.with_name(f"{file.stem}.{_QUANT_FILE}")  # of a folder that keeps many configs by name
+    quant = own if file.name != "config.json" and own.is_file() else quant
     quantization = parse_object(_read_bytes(quant), str(quant)) if quant.is_file() else None
     weights = LocalWeights(file.parent, named) if file.name == _CONFIG_FILE else None
     return RawModel(str(path), "file", config, quantization=quantization, weight_files=weights)
