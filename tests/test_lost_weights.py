@@ -153,8 +153,20 @@ def test_an_index_without_a_usable_total_is_not_said_to_state_one(tmp_path, tota
 def test_a_number_of_experts_that_no_layer_has_is_the_classs(model):
     config = row(model)
     whole = read_weights(config)
-    letters = {"M": "mamba", "*": "attention", "-": "mlp"}
+    letters = {"M": "linear_attention", "*": "full_attention", "-": "mlp"}
     kinds = [letters[letter] for letter in config.pop("hybrid_override_pattern")]
     saved = config | {"layers_block_type": kinds, "n_routed_experts": 8, "num_experts_per_tok": 2}
     assert read_weights(saved) == whole
     assert read_weights(saved | {"layers_block_type": None, "model_type": "llama"}) is None
+
+
+def test_a_t5_whose_class_says_tied_has_a_head_where_outputs_are_not_scaled():
+    config = row("google/flan-t5-base")
+    assert config["tie_word_embeddings"] is False
+    saved = config | {
+        "tie_word_embeddings": True,
+        "scale_decoder_outputs": False,
+    }  # as Transformers 5 saves it
+    assert read_weights(saved) == read_weights(config)
+    tied = row("google-t5/t5-base")
+    assert read_weights(tied | {"scale_decoder_outputs": True}) == read_weights(tied)

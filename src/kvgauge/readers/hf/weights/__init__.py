@@ -99,7 +99,7 @@ def _accounts_for(view: ConfigView, row: ModelTypeRow, families: list[TensorFami
     if Part.EXPERTS not in parts and any(is_int(count) and count > 1 for count in counts):
         # Nemotron-H's class writes a number of experts into files of models without any.
         kinds = view.values.get("layers_block_type")
-        if not isinstance(kinds, list | tuple) or "mamba" not in kinds or "moe" in kinds:
+        if not isinstance(kinds, list | tuple) or "mlp" not in kinds or "moe" in kinds:
             return False
     words = "+".join(set(read_pattern(view, row).words)).split("+")
     if "conv" in words and Part.CONVOLUTION not in parts:
