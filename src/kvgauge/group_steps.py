@@ -14,6 +14,8 @@ from kvgauge.steps import Facts, Step
 _ROW_ROLES = frozenset({Role.KEY, Role.VALUE, Role.LATENT, Role.ROPE, Role.RECORD, Role.INDEX})
 _STATE = frozenset({LayerKind.RECURRENT, LayerKind.CONVOLUTION})
 _WINDOWS = frozenset({LayerKind.SLIDING, LayerKind.CHUNKED})
+#: Names of groups that are the engine's own.
+_OWN = frozenset({"unkept", "draft"})
 
 
 def group_step(number: int, facts: Facts) -> Step:
@@ -31,7 +33,7 @@ def group_step(number: int, facts: Facts) -> Step:
         formula.formula,
         formula.symbols,
         facts.cache.group_bytes[number],
-        words.source("padding" if demand.is_engines_own else group.mechanism.value),
+        words.source(_own_variant(demand) if demand.is_engines_own else group.mechanism.value),
         ", ".join(dict.fromkeys(config or own)) or None,
         paths,
         meanings,
@@ -81,7 +83,7 @@ def group_title(demand: GroupDemand, facts: Facts, num_layers: int | None = None
     layers = group.num_layers if num_layers is None else num_layers
     kind = words.title("kinds", group.kind.value)
     if demand.is_engines_own:
-        title = words.title("variants", "padding")
+        title = words.title("variants", _own_variant(demand))
     elif demand.streams:
         section, key = _mechanism(demand, facts)
         design = words.title(section, key)
@@ -170,6 +172,12 @@ def _stored_kind(demand: GroupDemand) -> LayerKind:
     return LayerKind.FULL if expanded else demand.group.kind
 
 
+def _own_variant(demand: GroupDemand) -> str:
+    """Return the key of the words for bytes that are no layer's, by the name that the engine gives them."""
+    name = demand.group.name.partition(".")[0]
+    return name if name in _OWN else "padding"
+
+
 def _variant(demand: GroupDemand) -> tuple[str | None, dict[str, object]]:
     """Return the key and values of the words where an engine holds other rows than the kind says."""
     group, streams = demand.group, demand.streams
@@ -194,7 +202,9 @@ def _in_blocks(demand: GroupDemand) -> tuple[str, dict[str, object]] | None:
     """Return key and values of the words where rows lie in blocks, or bytes between them; else None."""
     group, streams, block = demand.group, demand.streams, demand.block_tokens
     if demand.is_engines_own:
-        return "padding", {}
+        return _own_variant(demand), {}
+    if group.kind in _STATE and streams[0].factor > 1 and all(s.role is not Role.PADDING for s in streams):
+        return "state_slots", {"pages": streams[0].factor}
     if group.kind in _STATE and any(s.role is Role.PADDING for s in streams):
         return "state_pages", {"pages": streams[0].factor}
     if block and streams[0].counted.to_tokens is not None:

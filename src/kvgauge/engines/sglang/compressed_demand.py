@@ -42,7 +42,7 @@ def compressed_rows(
             if size >= 1
         )
         if streams:
-            name = "padding" if number == 0 else f"padding.{number + 1}"
+            name = "unkept" if number == 0 else f"unkept.{number + 1}"
             start = plan.stage_layers[number].start
             yield LayerGroup(name, LayerKind.NONE, Mechanism.NONE, (), None, (start,)), Held(streams)
 

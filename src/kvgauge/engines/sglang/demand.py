@@ -228,10 +228,10 @@ class _Pools:
             streams = tuple(self._pad(size, counted) for size, counted in sizes if size > 0)
             if streams:
                 start = self.plan.stage_layers[number].start
-                name = "padding" if number == 0 else f"padding.{number + 1}"
+                name = "unkept" if number == 0 else f"unkept.{number + 1}"
                 group = LayerGroup(name, LayerKind.NONE, Mechanism.NONE, (), None, (start,))
                 if drafts:
-                    group = replace(group, name=name.replace("padding", "draft"), kind=LayerKind.FULL)
+                    group = replace(group, name=name.replace("unkept", "draft"), kind=LayerKind.FULL)
                 yield group, Held(streams, streams if drafts else (), streams if drafts else ())
 
 

@@ -73,6 +73,8 @@ class SglangEngine(PlainEngine):
             found["tp"] = settings.attention_ranks
         if settings.data > 1:
             found["dp"] = settings.data
+        if settings.attention_groups > 1:
+            found.setdefault("ep", settings.tensor)  # experts are cut over the ranks of all groups
         drafts = settings.speculation
         if drafts.algorithm in _OWN_DRAFTS and not drafts.model:
             found["mtp"] = _STEPS if drafts.steps is None else drafts.steps

@@ -54,7 +54,7 @@ def _flags(plan: SglangPlan, max_requests: int | None) -> Iterator[tuple[str, st
         ("--tp-size", settings.tensor),
         ("--pp-size", settings.pipeline),
         ("--dp-size", settings.data),
-        ("--ep-size", settings.expert),
+        ("--ep-size", 1 if settings.dp_attention else settings.expert),
     ):
         if count > 1:
             yield flag, str(count)

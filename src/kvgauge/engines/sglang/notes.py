@@ -32,7 +32,7 @@ _DRAFTS_PRICED = Note(
 _GROUPS = Note(
     "attention_groups_assumed",
     "warning",
-    "each attention group is shown as a replica: its cache is exact, its weights are those of whole replicas",
+    "attention groups are shown as replicas: the cache is exact; of weights experts alone are cut further",
 )
 _WEIGHTS = Note(
     "weight_cut_assumed",

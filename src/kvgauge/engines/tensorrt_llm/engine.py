@@ -67,6 +67,7 @@ class TrtllmEngine(PlainEngine):
             found["tp"] = settings.attention_ranks
         if settings.attention_dp:
             found["dp"] = settings.tensor
+            found.setdefault("ep", settings.tensor)  # experts are cut over the ranks of all groups
         if settings.mtp:
             found["mtp"] = settings.draft_tokens
         return found

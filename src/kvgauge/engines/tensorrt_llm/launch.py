@@ -35,6 +35,8 @@ def _flags(plan: TrtllmPlan, max_batch: int | None) -> Iterator[tuple[str, str]]
         yield "tp_size", str(settings.tensor)
     if settings.pipeline > 1:
         yield "pp_size", str(settings.pipeline)
+    if settings.expert > 1 and not settings.attention_dp:
+        yield "ep_size", str(settings.expert)
     if settings.kv_dtype != "auto":
         yield "kv_cache_dtype", settings.kv_dtype
     if settings.state_dtype is not None:

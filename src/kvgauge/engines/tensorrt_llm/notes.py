@@ -28,7 +28,7 @@ _ASSUMED = {
 _GROUPS = Note(
     "attention_groups_assumed",
     "warning",
-    "each attention group is shown as a replica: its cache is exact, its weights are those of whole replicas",
+    "attention groups are shown as replicas: the cache is exact; of weights experts alone are cut further",
 )
 _WEIGHTS = Note(
     "weight_cut_assumed",
@@ -48,7 +48,8 @@ def assumed_notes(plan: TrtllmPlan) -> tuple[Note, ...]:
     if plan.has_state:
         size = plan.max_batch * settings.pipeline * max(plan.state_bytes_per_slot)
         batch, shown = f"{plan.max_batch:,}", format_bytes(size)
-        text = f"states of {batch} sequences, {shown}, come first out of the pool: --max_batch_size"
+        text = f"states of {batch} sequences, {shown}, come out of the pool first; --max_batch_size "
+        text += "says how many"
         values = (("batch", batch), ("size", shown))
         found.append(Note("states_set_aside", "info", text, values, (size,)))
     return tuple(found)

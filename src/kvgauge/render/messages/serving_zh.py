@@ -8,7 +8,7 @@ NOTES: Mapping[str, str] = {
     "latent_assumed": "尚不确定 sglang 是否按潜向量保存该类模型；此处假定如此",
     "nvfp4_workspace_assumed": "nvfp4 解包所用的缓冲区未计入",
     "drafter_priced_assumed": "草稿模型的配置未知；按与模型自身相同的一层计算",
-    "attention_groups_assumed": "每个注意力组按一个副本显示：缓存是精确的，权重按完整副本计算",
+    "attention_groups_assumed": "注意力组按副本显示：缓存是精确的；权重中只有专家按所有 rank 进一步切分",
     "weight_cut_assumed": "每个 rank 的权重按张量并行的通用规则计算；该引擎自己的切分没有测量过",
     "windows_assumed": "tensorrt-llm 如何在各窗口之间分配内存读自其代码，尚无日志证实",
     "sparse_index_assumed": "tensorrt-llm 如何保存稀疏索引的键读自其代码，尚无日志证实",
