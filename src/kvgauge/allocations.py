@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
 from kvgauge.engines.base import allocation_kind
@@ -46,6 +46,11 @@ def cache_allocations(cache: CacheAnswer, grade: str) -> Iterator[Allocation]:
     must be kept, and the rest follows as entries of its own. Blocks that no sequence causes come last.
     """
     demand = cache.demand
+    if demand.placed:
+        for placed in demand.placed:
+            entry = asdict(placed)
+            yield entry | {"grade": grade} if placed.grade == "exact" else entry
+        return
     taken = cache.rank_group_bytes
     kept = _of(cache, demand.kept) or taken
     used = _of(cache, demand.used) or taken

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import NamedTuple
@@ -107,6 +107,8 @@ class CacheAnswer:
 
     def _layer_total_bytes(self, group: GroupDemand) -> int:
         sequences = self.workload.sequences
+        if group.pooled:
+            return replace(group, streams=group.pooled).sequence_bytes(self.workload)
         one = group.sequence_bytes(self.workload)
         return sequences * one - (sequences - 1) * group.shared_bytes(self.workload)
 
@@ -258,6 +260,8 @@ class CacheAnswer:
         return self.workload.sequences % self.parallelism.data == 0
 
     def _rank_layer_bytes(self, group: GroupDemand, tensor_rank: int) -> int:
+        if group.pooled:  # of engines that cut no layer
+            return self._layer_total_bytes(group)
         load = self.workload
         sequences = -(-load.sequences // self.parallelism.data)
         total = 0

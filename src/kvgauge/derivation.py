@@ -150,6 +150,15 @@ def _sequence_step(facts: Facts) -> Step:
 
 def _total_step(facts: Facts) -> Step:
     cache, load, words = facts.cache, facts.cache.workload, facts.words
+    if any(demand.pooled for demand in cache.demand.groups):
+        return _sum_step(
+            "total",
+            facts,
+            dict(enumerate(cache.group_bytes, 1)),
+            "step_all",
+            key="total_pooled",
+            sequences=load.sequences,
+        )
     prefix = load.shared_prefix_tokens
     key = "total_shared" if prefix else "total"
     text = words.text("steps", key, sequences=load.sequences, prefix=prefix)

@@ -208,7 +208,8 @@ class _Search:
     def widest(self, asked: Capacity) -> Reach:
         """Return the most sequences of the context that was asked for."""
         told = asked.max_sequences
-        most, by = (MAX_SEQUENCES, "engine") if told is None else (told, "flag")
+        limit: int = getattr(asked, "engine_max_sequences", MAX_SEQUENCES)
+        most, by = (limit, "engine") if told is None else (told, "flag")
         room = asked.budget(self.available_bytes)
         found = largest(most, lambda count: asked.with_sequences(count).needed_bytes <= room)
         return Reach(found, by if found == most else "memory")

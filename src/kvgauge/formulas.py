@@ -11,7 +11,9 @@ K kernel.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 
 from kvgauge.dtypes import get_format
@@ -34,11 +36,18 @@ from kvgauge.workload import Workload
 
 #: Elements of a group that share a scale and a zero of 16 bits each, in quantised caches of Transformers.
 GROUP_ELEMENTS = 64
+#: The factor of sequences, where it stands among others.
+_SEQUENCES = re.compile(r" × B\b|\bB × ")
 _GROUPED = {f"int{bits}_group{GROUP_ELEMENTS}": bits for bits in (2, 4, 8)}
 
 
 def group_formula(demand: GroupDemand, workload: Workload, share: Share = WHOLE) -> GroupFormula:
     """Return the formula of one group under a load; ``share``: of one context-parallel rank."""
+    return (_pooled if demand.pooled else _each)(demand, workload, share)
+
+
+def _each(demand: GroupDemand, workload: Workload, share: Share) -> GroupFormula:
+    """Return the formula of rows that every sequence has for itself."""
     streams, scope = demand.streams, Scope(workload, demand.group, share)
     if not streams:
         return GroupFormula("0", {})
@@ -54,6 +63,18 @@ def group_formula(demand: GroupDemand, workload: Workload, share: Share = WHOLE)
     if [s.role for s in streams] == [Role.KEY, Role.VALUE] and streams[0].vectors == streams[1].vectors:
         return _attention(demand, scope)
     return _row_form(demand, scope)
+
+
+def _pooled(demand: GroupDemand, workload: Workload, share: Share) -> GroupFormula:
+    """Return the formula of what all sequences share: the one of a single sequence, without their number."""
+    alone = replace(workload, sequences=1, shared_prefix_tokens=0)
+    found = _each(replace(demand, streams=demand.pooled, pooled=()), alone, share)
+    texts = [_SEQUENCES.sub("", text) for text in (found.formula, *(d.formula for d in found.definitions))]
+    symbols = {name: value for name, value in found.symbols.items() if name != "B"}
+    definitions = tuple(
+        d._replace(formula=text) for d, text in zip(found.definitions, texts[1:], strict=True)
+    )
+    return replace(found, formula=texts[0], symbols=symbols, definitions=definitions)
 
 
 def _is_ring(stream: StreamDemand) -> bool:

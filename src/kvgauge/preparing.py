@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from kvgauge.architecture import ModelArchitecture, Note
@@ -16,6 +16,7 @@ from kvgauge.engines.base import RequestedDtypes
 from kvgauge.engines.setup import Setup
 from kvgauge.errors import FeatureUnsupportedError, InvalidRequestError
 from kvgauge.models import Model, ModelLike, load
+from kvgauge.readers import is_gguf
 from kvgauge.request_notes import (
     context_notes,
     idle_option_notes,
@@ -78,6 +79,7 @@ class Prepared:
     Args:
         notes: what to say about the request; those of the engine's answer come after them.
         late_notes: what to say after the engine's.
+        architecture: shapes of the model, as the engine reads it.
     """
 
     model: Model
@@ -87,11 +89,7 @@ class Prepared:
     setup: Setup
     notes: tuple[Note, ...]
     late_notes: tuple[Note, ...]
-
-    @property
-    def architecture(self) -> ModelArchitecture:
-        """Shapes of the model."""
-        return self.model.architecture
+    architecture: ModelArchitecture
 
 
 def prepare(
@@ -115,13 +113,13 @@ def prepare(
     loaded = load(
         model, overrides=overrides, revision=revision, refresh=refresh, offline=offline, progress=progress
     )
-    architecture = loaded.architecture
     name, version = parse_engine(engine) if engine else ("theory", None)
     implementation = load_engine(name)
     version, version_notes = implementation.resolve_version(version)
+    architecture = _as_read(loaded, implementation)
     given = options
     flag_notes: tuple[Note, ...] = ()
-    told = implementation.told(engine_args) if engine_args.strip() else {}
+    told = implementation.told_beside(engine_args, version, options.sequences) if engine_args.strip() else {}
     if told:
         from kvgauge.told_flags import flags_first  # noqa: PLC0415 - few give flags
 
@@ -134,7 +132,7 @@ def prepare(
         _dtype(options.state_dtype),
         _dtype(options.index_dtype),
     )
-    spread = options.parallelism
+    spread = implementation.ranks(options.parallelism)
     word = options.k_dtype or options.v_dtype or options.kv_dtype
     memory = None if options.kv_memory is None else parse_size(options.kv_memory, what="kv-memory")
     request = Request(
@@ -145,7 +143,9 @@ def prepare(
         implementation,
         options,
         request,
-        Setup(spread, reserve, None if _dtype(word) is None else word, card, memory),
+        Setup(
+            spread, reserve, None if _dtype(word) is None else word, card, memory, options.sequences is None
+        ),
         (
             *architecture.notes,
             *override_notes(architecture, loaded.raw.overrides),
@@ -158,7 +158,19 @@ def prepare(
             *flag_notes,
         ),
         parallel_notes(workload, spread, loaded.raw.config),
+        architecture,
     )
+
+
+def _as_read(model: Model, engine: Engine) -> ModelArchitecture:
+    """Return the model as the engine knows it: of a config, what a conversion to GGUF would write."""
+    if not engine.reads_gguf or is_gguf(model.raw.config):
+        return model.architecture
+    from kvgauge.readers.gguf import read_metadata  # noqa: PLC0415 - few engines ask
+    from kvgauge.readers.gguf.from_config import metadata_of_config  # noqa: PLC0415
+
+    found = read_metadata(metadata_of_config(model.raw.config))
+    return replace(found, notes=model.architecture.notes, fields=model.architecture.fields)
 
 
 def _defaulted(options: Options, architecture: ModelArchitecture, engine: str | None) -> tuple[str, ...]:

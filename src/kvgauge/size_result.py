@@ -60,6 +60,12 @@ class SizeResult:
         weights = self.weights
         if weights is not None:
             because = weights.because
+            if self.cache.demand.offload is not None and weights.placement:
+                for place, held in weights.placement:
+                    rank = 0 if place == "host" else int(place.removeprefix("gpu:"))
+                    entry = allocation("weights", "weights", rank, held, weights.grade, because)
+                    result += [entry | {"place": place}] if held else []
+                return [*result, *cache_allocations(self.cache, self.grade)]
             for rank, held in enumerate(weights.per_rank_bytes):
                 result.append(allocation("weights", "weights", rank, held, weights.grade, because))
         return [*result, *cache_allocations(self.cache, self.grade)]

@@ -97,12 +97,15 @@ def size(
     answer = CacheAnswer(architecture, request.workload, request.parallelism, demand)
     theory = None
     if request.engine != "theory":
+        own = prepared.model.architecture
         plain = load_engine("theory").demand(
-            architecture, request.workload, replace(demand.dtypes), version=None, args=""
+            own, request.workload, replace(demand.dtypes), version=None, args=""
         )
-        theory = CacheAnswer(architecture, request.workload, request.parallelism, plain)
+        theory = CacheAnswer(own, request.workload, request.parallelism, plain)
     _ = answer.per_rank_bytes  # refuses an impossible split now, not when it is printed
     weighed, weight_notes = weigh_request(prepared, scheme=weights, without=no_weights)
+    if weighed is not None and demand.offload is not None:
+        weighed = replace(weighed, offload=demand.offload)
     notes = (*prepared.notes, *demand.notes, *prepared.late_notes, *weight_notes)
     return SizeResult(prepared.model, request, answer, notes, theory, weighed)
 

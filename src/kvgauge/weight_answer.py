@@ -12,6 +12,7 @@ from kvgauge.weights import ModelWeights
 from kvgauge.workload import Parallelism
 
 if TYPE_CHECKING:
+    from kvgauge.engines.base import Offload
     from kvgauge.engines.llamacpp_weights import GgufLayout
     from kvgauge.quantiser_commands import Command
     from kvgauge.sharding import RankTensor, ShardPolicy
@@ -80,6 +81,7 @@ class WeightAnswer:
         grade: ``exact`` from shapes, rules and headers; ``assumed`` where a scheme is asked for that the
             checkpoint does not have, or only a total is stated.
         policy: how the engine cuts and pads weights; None: evenly.
+        offload: layers of a GGUF on devices; None: all on one.
     """
 
     stored: StoredWeights
@@ -90,6 +92,7 @@ class WeightAnswer:
     what_if: WhatIf | None = None
     layout: GgufLayout | None = None
     policy: ShardPolicy | None = None
+    offload: Offload | None = None
 
     @cached_property
     def total_bytes(self) -> int:
@@ -104,7 +107,7 @@ class WeightAnswer:
 
     @cached_property
     def placement(self) -> tuple[tuple[str, int], ...]:
-        """(place, bytes) of a GGUF as llama.cpp places it with all layers on one GPU; empty elsewhere.
+        """(place, bytes) of a GGUF as llama.cpp places it, on one GPU unless told otherwise; empty elsewhere.
 
         The embedding stays on the host; where it is the head too, the GPU has a second copy.
         """
@@ -112,8 +115,10 @@ class WeightAnswer:
             return ()
         from kvgauge.engines.llamacpp_weights import gguf_placement  # noqa: PLC0415 - GGUF alone
 
-        placed = gguf_placement(self.stored, self.layout, mtp=self.mtp)
-        return (("gpu:0", placed.device_bytes[0]), ("host", placed.host_bytes))
+        layers, shares = (self.offload.layers, self.offload.shares) if self.offload else (None, (1.0,))
+        placed = gguf_placement(self.stored, self.layout, offloaded=layers, shares=shares, mtp=self.mtp)
+        devices = ((f"gpu:{number}", size) for number, size in enumerate(placed.device_bytes))
+        return (*devices, ("host", placed.host_bytes))
 
     @cached_property
     def by_part(self) -> tuple[PartBytes, ...]:

@@ -10,17 +10,18 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from kvgauge.engines.index import ENGINES, EngineInfo
-from kvgauge.errors import FeatureUnsupportedError, InvalidRequestError
+from kvgauge.errors import InvalidRequestError
 
 if TYPE_CHECKING:
     from kvgauge.engines.base import Engine
 
 __all__ = ["ENGINES", "EngineInfo", "load_engine", "parse_engine"]
 
-_ANNOUNCED = ("llama.cpp",)
 _ALIASES = {
     "hf": "transformers",
     "llamacpp": "llama.cpp",
+    "llama_cpp": "llama.cpp",
+    "llama-cpp": "llama.cpp",
     "llama-server": "llama.cpp",
     "sgl": "sglang",
     "trtllm": "tensorrt-llm",
@@ -35,21 +36,14 @@ def parse_engine(text: str) -> tuple[str, str | None]:
 
     Raises:
         InvalidRequestError: unknown engine or malformed version.
-        FeatureUnsupportedError: a known engine whose rules this release does not hold.
     """
     name, _, version = text.strip().lower().partition("@")
     name = _ALIASES.get(name, name)
     if name in ENGINES:
         return name, version or None
-    if name in _ANNOUNCED:
-        raise FeatureUnsupportedError(
-            f"the allocation rules of {name} are not part of this release",
-            hint="--engine theory says what any engine must keep; see 'kvgauge engines' for what is known",
-            field="engine",
-        )
     import difflib  # noqa: PLC0415 - only a mistyped name needs it
 
-    near = difflib.get_close_matches(name, [*ENGINES, *_ANNOUNCED], n=1)
+    near = difflib.get_close_matches(name, ENGINES, n=1)
     hint = f"did you mean {near[0]}?" if near else f"one of: {', '.join(ENGINES)}"
     raise InvalidRequestError(f"engine {text!r} is not known", hint=hint, field="engine")
 

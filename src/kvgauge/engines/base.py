@@ -11,7 +11,7 @@ from kvgauge.dtypes import row_bytes
 from kvgauge.engines.setup import PLAIN_SETUP, Setup
 from kvgauge.errors import FeatureUnsupportedError
 from kvgauge.layers import Counted, LayerKind, Role, Rounding, Shard, Stream
-from kvgauge.workload import Workload
+from kvgauge.workload import Parallelism, Workload
 
 if TYPE_CHECKING:
     from kvgauge.engines.pools import Capacity
@@ -113,10 +113,15 @@ def rank_vectors(vectors: int, shard: Shard, tensor_ranks: int, role: Role) -> i
 
 @dataclass(frozen=True)
 class GroupDemand:
-    """All layers of one group, as the engine stores them."""
+    """All layers of one group, as the engine stores them.
+
+    Args:
+        pooled: what all sequences of the load have together, where they share it; else nothing.
+    """
 
     group: LayerGroup
     streams: tuple[StreamDemand, ...]
+    pooled: tuple[StreamDemand, ...] = ()
 
     @property
     def is_engines_own(self) -> bool:
@@ -152,6 +157,8 @@ class Demand:
         beside: what each rank sets aside once, whatever the load.
         equal_context_ranks: ranks of decode context parallelism set aside the same, not what they hold.
         stages: layers of each pipeline stage, where the engine deals them out in its own way.
+        placed: its allocations by the engine's own names and places; empty where they follow from the groups.
+        offload: where the weights of a GGUF lie.
     """
 
     groups: tuple[GroupDemand, ...]
@@ -163,6 +170,8 @@ class Demand:
     beside: tuple[Beside, ...] = ()
     equal_context_ranks: bool = False
     stages: tuple[range, ...] = ()
+    placed: tuple[Placed, ...] = ()
+    offload: Offload | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,16 +183,50 @@ class Beside:
     because: str
 
 
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """An allocation under the engine's own name; ``low_bytes`` to ``high_bytes`` is its range."""
+
+    name: str
+    kind: str
+    rank: int
+    place: str
+    bytes: int
+    low_bytes: int
+    high_bytes: int
+    grade: str
+    because: str
+
+
+@dataclass(frozen=True, slots=True)
+class Offload:
+    """Layers on devices: the last ``layers`` of the blocks and the output (None: all), in these shares."""
+
+    layers: int | None = None
+    shares: tuple[float, ...] = (1.0,)
+
+
 class Engine(Protocol):
     """One engine."""
 
     name: str
+    reads_gguf: bool
 
     def resolve_version(self, version: str | None) -> tuple[str | None, tuple[Note, ...]]:
         """Return the version whose rules apply, and what to say about it."""
 
     def told(self, args: str) -> Mapping[str, object]:
         """Return what the engine's flags say of the options that both have, under the options' names."""
+
+    def told_beside(self, args: str, version: str | None, sequences: int | None) -> Mapping[str, object]:
+        """Return the same where it depends on the version, and on the sequences that an option gives."""
+
+    def ranks(self, spread: Parallelism) -> Parallelism:
+        """Return the ranks that the engine makes of those asked for.
+
+        Raises:
+            FeatureUnsupportedError: it has no such parallelism.
+        """
 
     def demand(
         self,
@@ -228,14 +271,28 @@ class Experts:
 
 
 class PlainEngine:
-    """What an engine answers where it has nothing of its own to say."""
+    """What an engine answers where it has nothing of its own to say.
+
+    Attributes:
+        reads_gguf: it knows a model by the metadata of its GGUF, a config by what a conversion would write.
+    """
 
     name = ""
+    reads_gguf = False
 
     def told(self, args: str) -> Mapping[str, object]:
         """Return nothing: no flag of this engine says what an option says."""
         del args
         return {}
+
+    def told_beside(self, args: str, version: str | None, sequences: int | None) -> Mapping[str, object]:
+        """Return what the flags say, whatever stands beside them."""
+        del version, sequences
+        return self.told(args)
+
+    def ranks(self, spread: Parallelism) -> Parallelism:
+        """Return the ranks as they were asked for."""
+        return spread
 
     def capacity(
         self,

@@ -70,6 +70,13 @@ ENGINES = {
         "SGLang: tokens in pages, window pools, slots of state, and the defaults that set them",
         "plans of SGLang 0.5.23's own code; released code of 0.4.3 to 0.5.23; start-up logs of those",
     ),
+    "llama.cpp": EngineInfo(
+        "llama.cpp",
+        "kvgauge.engines.llamacpp.engine",
+        ("b2000", "b5140", "b5430", "b5910", "b7000", "b7820", "b9000", "v0.5.0"),
+        "llama.cpp as llama-server starts it: every sub-cache, state and buffer, on the devices and the host",
+        "6,628 contexts of llama.cpp v0.5.0's own libraries; start-up logs of b2000 to v0.5.0, and of a fork",
+    ),
     "tensorrt-llm": EngineInfo(
         "tensorrt-llm",
         "kvgauge.engines.tensorrt_llm.engine",

@@ -34,6 +34,7 @@ class Setup:
         kv_word: the KV dtype as it was written, which may mean more to an engine than its canonical name.
         card: None where no card is named.
         kv_memory_bytes: the pool of each rank, where it is given.
+        default_sequences: nobody says how many sequences there are.
     """
 
     parallelism: Parallelism = _ONE_RANK
@@ -41,6 +42,7 @@ class Setup:
     kv_word: str | None = None
     card: Card | None = None
     kv_memory_bytes: int | None = None
+    default_sequences: bool = False
 
 
 PLAIN_SETUP = Setup()

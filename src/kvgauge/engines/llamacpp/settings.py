@@ -144,7 +144,8 @@ def _slots(
     asked = _positive(told, "sequences", 0, low=-1)
     joined = bool(told.get("unified", False)) and not told.get("split", False)
     if asked < 1 and sequences is None and program == "llama-server":
-        return build.slots, (build.unified or joined) and not told.get("split", False), True
+        shared = (build.unified or joined) and not told.get("split", False)
+        return build.slots, shared, shared
     slots = asked if asked > 0 else sequences or 1
     if slots > MAX_SEQUENCES:
         raise FeatureUnsupportedError(

@@ -24,6 +24,11 @@ TABLE: Mapping[str, str] = {
     "-sm {0}: expected none, layer, row or tensor": "-sm {0}：应为 none、layer、row 或 tensor",
     "llama.cpp has no flag {0}": "llama.cpp 没有选项 {0}",
     "write the flags as for llama-server": "请按 llama-server 的写法给出选项",
+    "llama.cpp has no --{0}: its devices share the layers out": "llama.cpp 没有 --{0}：各设备按层分担",
+    "--pp 2 means two devices, as -ts does among its own flags": "--pp 2 表示两个设备，相当于它自己的 -ts",
+    "llama.cpp allocates the cells of every sequence ahead, it shares no prefix": (
+        "llama.cpp 预先为每条序列分配单元，不共享前缀"
+    ),
     "llama.cpp serves at most {0} sequences, not {1}": "llama.cpp 最多服务 {0} 个序列，而不是 {1} 个",
     "at most -np {0}; more need a second server": "最多 -np {0}；更多则需要第二个服务",
     "llama.cpp: {0} is {1}, at least {2}": "llama.cpp：{0} 为 {1}，至少应为 {2}",

@@ -1,0 +1,98 @@
+"""A load and the flags of a launch as llama.cpp's settings: for all sequences, and for one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from kvgauge.engines.base import RequestedDtypes
+from kvgauge.engines.llamacpp.builds import rules_for
+from kvgauge.engines.llamacpp.cells import context_sizes
+from kvgauge.engines.llamacpp.flags import parse
+from kvgauge.engines.llamacpp.settings import LlamaSettings, settings_of
+from kvgauge.engines.setup import Setup
+from kvgauge.workload import Workload
+
+#: Settings that flags state of a type -> name of the option.
+_TYPES = {"k_type": "k_dtype", "v_type": "v_dtype"}
+
+
+@dataclass(frozen=True, slots=True)
+class LlamaLoad:
+    """A load as llama.cpp is told of it.
+
+    Args:
+        settings: of the launch.
+        one: the same for one sequence; ``settings`` where the server's own slots share what one may use.
+        is_reserved: the context is told apart from the load, so the load does not change the allocation.
+    """
+
+    settings: LlamaSettings
+    one: LlamaSettings
+    is_reserved: bool
+
+    @property
+    def is_pooled(self) -> bool:
+        """Whether several sequences share one stream of cells."""
+        return self.settings.unified and self.one is not self.settings
+
+
+def load_of(
+    workload: Workload, dtypes: RequestedDtypes, *, version: str | None, args: str, setup: Setup
+) -> LlamaLoad:
+    """Return the settings that options and flags make; the flags win.
+
+    Raises:
+        InvalidRequestError: a flag or value that llama.cpp does not take.
+        FeatureUnsupportedError: a type or a number of sequences that it does not serve.
+    """
+    tokens = max(1, setup.reserve_tokens or workload.context_tokens)
+    settings = settings_of(
+        args,
+        context_tokens=tokens,
+        sequences=None if setup.default_sequences else workload.sequences,
+        k_type=dtypes.k,
+        v_type=dtypes.v,
+        draft_tokens=workload.mtp or None,
+        num_gpus=setup.parallelism.num_gpus,
+        build=rules_for(version),
+    )
+    if not settings.context_tokens:  # -c 0: the model's own limit, which is the reservation here
+        settings = replace(settings, context_tokens=tokens)
+    has_own_slots = setup.default_sequences and settings.sequences != workload.sequences
+    one = settings
+    if settings.sequences > 1 and not has_own_slots:
+        one = replace(settings, sequences=1, context_tokens=tokens)
+    return LlamaLoad(settings, one, tokens != max(1, workload.context_tokens))
+
+
+def told_by(args: str, *, version: str | None, sequences: int | None) -> Mapping[str, object]:
+    """Return what flags say of options.
+
+    Args:
+        sequences: what an option says, which a context over all slots is divided by.
+    """
+    stated = parse(args)
+    settings = settings_of(args, sequences=sequences, build=rules_for(version))
+    found: dict[str, object] = {}
+    for name, option in _TYPES.items():
+        if name in stated or "kv_type" in stated:
+            found[option] = getattr(settings, name)
+    if "sequences" in stated and settings.sequences == stated["sequences"]:
+        found["sequences"] = settings.sequences
+    if {"context", "context_each", "slot_limit"} & set(stated):
+        if settings.context_tokens:
+            own = context_sizes(settings, None).cells
+            found["max_model_len"] = min(own, settings.slot_tokens or own)
+        else:
+            found["max_model_len"] = "max"
+    if settings.mtp:
+        found["mtp"] = max(1, settings.rollback_tokens)
+    if settings.num_gpus > 1:
+        found |= {"tp": 1, "pp": settings.num_gpus}
+    return found
+
+
+def cache_types(settings: LlamaSettings) -> RequestedDtypes:
+    """Return the formats of the cache, canonical; states are fp32, an index is kept as K is."""
+    return RequestedDtypes(settings.k_type, settings.v_type, "f32", settings.k_type)
