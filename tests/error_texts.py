@@ -19,7 +19,8 @@ PACKAGES = ("cli/", "readers/", "sources/", "engines/")
 NO_ERRORS = (
     "__init__.py", "cli/completion.py", "cli/help.py", "engines/index.py", "engines/transformers_notes.py",
     "engines/vllm/devices.py", "engines/vllm/notes.py", "engines/sglang/devices.py", "engines/sglang/notes.py",
-    "engines/tensorrt_llm/notes.py", "render/",
+    "engines/tensorrt_llm/notes.py", "render/", "replay/figures.py", "replay/llamacpp.py", "replay/memory.py",
+    "replay/models.py", "replay/plain.py", "replay/replaying.py", "replay/vllm.py", "replay/weights.py",
 )  # fmt: skip
 
 _SENTENCE = re.compile(r"[A-Za-z]\S* +\S|\{\} [a-z]")

@@ -15,7 +15,19 @@ from designs import DESIGNS, LOADS
 from gguf_files import QWEN3
 from kvgauge.errors import KvgaugeError
 
-NAMES = ("size", "compare", "explain", "fit", "models", "gpus", "engines", "doctor", "completion", "error")
+NAMES = (
+    "size",
+    "compare",
+    "explain",
+    "fit",
+    "accuracy",
+    "models",
+    "gpus",
+    "engines",
+    "doctor",
+    "completion",
+    "error",
+)
 
 
 def schema(name: str) -> dict:
@@ -105,6 +117,7 @@ COMMANDS = {
     "compare": ["compare", "Qwen/Qwen3-8B", "Qwen/Qwen3-30B-A3B"],
     "explain": ["explain", "Qwen/Qwen3.5-35B-A3B", "--lang", "zh"],
     "fit": ["fit", "Qwen/Qwen3-8B", "--kv-memory", "1GiB"],
+    "accuracy": ["accuracy"],
     "models": ["models"],
     "gpus": ["gpus"],
     "engines": ["engines"],

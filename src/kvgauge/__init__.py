@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from kvgauge.fitting import fit
     from kvgauge.models import Model, load
     from kvgauge.size_result import SizeResult
+    from kvgauge.replay.replaying import accuracy
     from kvgauge.sizing import size
 
 _PUBLIC = {
@@ -27,6 +28,7 @@ _PUBLIC = {
     "KvgaugeError": "kvgauge.errors",
     "Model": "kvgauge.models",
     "SizeResult": "kvgauge.size_result",
+    "accuracy": "kvgauge.replay.replaying",
     "compare": "kvgauge.comparison",
     "explain": "kvgauge.derivation",
     "fit": "kvgauge.fitting",
@@ -35,8 +37,8 @@ _PUBLIC = {
 }
 
 __all__ = [
-    "FitResult", "KvgaugeError", "Model", "SizeResult", "__version__", "compare", "explain", "fit", "load",
-    "size",
+    "FitResult", "KvgaugeError", "Model", "SizeResult", "__version__", "accuracy", "compare", "explain", "fit",
+    "load", "size",
 ]  # fmt: skip
 
 

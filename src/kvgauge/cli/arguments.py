@@ -16,9 +16,9 @@ from kvgauge.errors import FeatureUnsupportedError
 if TYPE_CHECKING:
     from kvgauge.render.messages import Lang
 
-VERBS = ("size", "compare", "explain", "fit", "models", "gpus", "engines", "doctor", "completion")
+VERBS = ("size", "compare", "explain", "fit", "accuracy", "models", "gpus", "engines", "doctor", "completion")
 SHELLS = ("bash", "zsh", "fish")
-LATER_VERBS = ("plan", "verify", "accuracy", "learn", "serve")
+LATER_VERBS = ("plan", "verify", "learn", "serve")
 
 _TRUE = frozenset({"1", "true", "t", "yes", "y", "on"})
 #: Options that make ``kvgauge MODEL`` mean ``fit``.

@@ -120,7 +120,8 @@ class Command(click.Command):
         if ctx.args:
             from kvgauge.cli.failures import too_many_words  # noqa: PLC0415
 
-            first = str(values.get("model") or values.get("filter") or values.get("shell") or "")
+            given = (values.get(name) for name in ("model", "filter", "file", "shell"))
+            first = str(next(filter(None, given), ""))
             raise too_many_words(self.name or "", first, ctx.args)
         return rest
 
@@ -132,6 +133,8 @@ def make_command(verb: str) -> click.Command:
         params.append(click.Argument(["model"], required=verb != "size"))
     elif verb == "compare":
         params.append(click.Argument(["models"], nargs=-1, required=True, metavar="MODEL..."))
+    elif verb == "accuracy":
+        params.append(click.Argument(["file"], required=False))
     elif verb == "models":
         params.append(click.Argument(["filter"], required=False))
     elif verb == "gpus":
@@ -147,6 +150,7 @@ _MODULES = {
     "compare": "answers",
     "explain": "answers",
     "fit": "fit",
+    "accuracy": "accuracy",
     "completion": "completion_script",
     "gpus": "gpus",
 }

@@ -123,7 +123,7 @@ def _values(option: OptionRow) -> Iterable[str]:
         from kvgauge.dtypes import dtype_words  # noqa: PLC0415
 
         return dtype_words()
-    if option.metavar == "FILE":
+    if option.metavar in ("FILE", "FOLDER"):
         return (FILES,)
     words = {"engine": _engines, "weights": _schemes, "gpu": _gpus, "gpu_file": _files, "context": _contexts}
     return words[option.name]() if option.name in words else ()
@@ -160,6 +160,8 @@ def _arguments(given: Sequence[str], last: str) -> Iterable[str]:
         return SHELLS if len(given) == 1 else ()
     if verb == "help":
         return VERBS
+    if verb == "accuracy":
+        return (FILES,) if len(given) == 1 else ()
     if verb == "gpus":
         return _gpus()[:-1] if len(given) == 1 else ()
     takes_model = verb == "compare" or (verb in ("size", "explain", "fit", "models") and len(given) == 1)

@@ -20,6 +20,7 @@ ARGUMENTS = {
     "compare": " MODEL...",
     "explain": " MODEL",
     "fit": " MODEL",
+    "accuracy": " [FILE]",
     "models": " [FILTER]",
     "gpus": " [FILTER]",
     "completion": " bash|zsh|fish",
@@ -30,6 +31,7 @@ _EXAMPLES = {
     "compare": "kvgauge compare Qwen/Qwen3-8B Qwen/Qwen3-32B --sequences 8",
     "explain": "kvgauge explain Qwen/Qwen3.5-35B-A3B --context 32k",
     "fit": "kvgauge fit Qwen/Qwen3-8B --kv-memory 40GiB --gpu H100",
+    "accuracy": "kvgauge accuracy measurements.jsonl --configs configs",
     "models": "kvgauge models qwen3",
     "gpus": "kvgauge gpus h100",
 }

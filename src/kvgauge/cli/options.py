@@ -82,6 +82,8 @@ FIT = (
     OptionRow("check", ("--check",), "device", "flag"),
 )
 
+CONFIGS = OptionRow("configs", ("--configs",), "engine", metavar="FOLDER")
+
 WHY = OptionRow("why", ("--why",), "output", "flag")
 MARKDOWN = OptionRow("markdown", ("--markdown",), "output", "flag")
 NDJSON = OptionRow("ndjson", ("--ndjson",), "output", metavar="FILE")
@@ -107,13 +109,14 @@ LATER = (
 #: Of those, the ones that ``fit`` does not have either.
 _LATER_IN_FIT = tuple(row for row in LATER if row.name not in {own.name for own in FIT})
 
-ALL = (*LOAD, *FIT, WHY, MARKDOWN, NDJSON, *OUTPUT, *_LATER_IN_FIT)
+ALL = (*LOAD, *FIT, CONFIGS, WHY, MARKDOWN, NDJSON, *OUTPUT, *_LATER_IN_FIT)
 
 VERB_OPTIONS: dict[str, tuple[OptionRow, ...]] = {
     "size": (*LOAD, WHY, MARKDOWN, NDJSON, *OUTPUT, *LATER),
     "compare": (*LOAD, MARKDOWN, *OUTPUT, *LATER),
     "explain": (*LOAD, MARKDOWN, *OUTPUT, *LATER),
     "fit": (*FIT, *LOAD, MARKDOWN, *OUTPUT, *_LATER_IN_FIT),
+    "accuracy": (CONFIGS, MARKDOWN, *OUTPUT),
     "models": (MARKDOWN, *OUTPUT),
     "gpus": (MARKDOWN, *OUTPUT),
     "engines": OUTPUT,

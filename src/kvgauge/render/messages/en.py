@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kvgauge.render.messages import fit_en, gpus_en, serving_en
+from kvgauge.render.messages import accuracy_en, fit_en, gpus_en, serving_en
 
 #: English notes are the notes' own messages.
 NOTES: Mapping[str, str] = {}
 
 MESSAGES: Mapping[str, str] = {
+    **accuracy_en.MESSAGES,
     **fit_en.MESSAGES,
     **serving_en.MESSAGES,
     **gpus_en.MESSAGES,

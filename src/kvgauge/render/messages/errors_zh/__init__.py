@@ -25,6 +25,7 @@ from kvgauge.render.messages.errors_zh import (
     llamacpp,
     ranks,
     readers,
+    replay,
     request,
     schemes,
     sglang,
@@ -52,6 +53,7 @@ TABLES: tuple[Mapping[str, str], ...] = (
     llamacpp.TABLE,
     sources.TABLE,
     files.TABLE,
+    replay.TABLE,
     foreign.TABLE,
 )
 #: Phrases nest no deeper.

@@ -1,0 +1,215 @@
+"""Replay llama.cpp, its fork and its shells: caches, states and working buffers of a printed load."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from types import MappingProxyType
+
+from kvgauge.engines.llamacpp import BuildRules, LlamaPlan, LlamaSettings, plan, rules_for, settings_of
+from kvgauge.errors import KvgaugeError
+from kvgauge.replay.figures import Figure, Skip, needed
+from kvgauge.replay.models import ModelFinder
+from kvgauge.replay.records import Record
+from kvgauge.units import MIB
+
+#: A printed size has two decimals; sums of two figures twice that.
+HALF_STEP = 0.005
+_BUILD = re.compile(r"b?(\d{3,6})\b")
+_CACHE_TYPES = re.compile(r"-ct[kv] \S+")
+_DATE = re.compile(r"20\d\d-\d\d(?:-\d\d)?")
+#: Bytes of V over those of K -> what a build keeps of a latent of 576: none, 512 of V, or heads of 192 and
+#: 128.
+_LATENT_FORMS = ((0.0, "k"), (512 / 576, "kv"), (128 / 192, "expanded"))
+_HOSTS = ("cpu", "host", "blas")
+
+
+@dataclass(frozen=True)
+class LlamaReplay:
+    """One record and the plan of its settings."""
+
+    record: Record
+    found: LlamaPlan
+    refusal: KvgaugeError | None = None
+
+    def check_cache(self) -> None:
+        """Refuse figures of a cache whose type only a fork has; states and buffers do not depend on it."""
+        if self.refusal is not None:
+            raise self.refusal
+
+    @cached_property
+    def parts(self) -> dict[str, int]:
+        """Bytes of the caches: ``main``, ``window``, ``index``, and ``state``."""
+        parts = dict.fromkeys(("main", "window", "index", "state"), 0)
+        for each in self.found.allocations:
+            if each.kind == "state":
+                parts["state"] += each.bytes
+            elif each.kind == "cache":
+                name = "window" if ".swa" in each.name else "index" if "indexer" in each.name else "main"
+                parts[name] += each.bytes
+        return parts
+
+    @property
+    def slots(self) -> int:
+        """Cells over all streams."""
+        return self.found.cells * self.found.streams
+
+
+def replays(record: Record, finder: ModelFinder) -> LlamaReplay:
+    """Return the plan of a record.
+
+    Raises:
+        Skip: no public shape. KvgaugeError: the engine, as it is known here, refuses the settings.
+    """
+    architecture = finder.gguf(record)
+    try:
+        return LlamaReplay(record, plan(architecture, load_of(record)))
+    except KvgaugeError as error:
+        if "-ctk" not in (record.text("engine_args") or ""):
+            raise
+        plain = _CACHE_TYPES.sub("", record.text("engine_args") or "")
+        other = Record({**record.fields, "engine_args": plain})
+        return LlamaReplay(record, plan(architecture, load_of(other)), error)
+
+
+def load_of(record: Record) -> LlamaSettings:
+    """Return what the engine was told: flags, then figures of the load that the log prints."""
+    args = _arguments(record)
+    build = build_of(record)
+    sequences = record.whole("n_seq_max") or record.whole("rs_seqs") or 1
+    settings = settings_of(args, build=build, sequences=sequences)
+    rollback = record.whole("n_rs_seq", within="extra")
+    if rollback is not None:
+        settings = replace(settings, rollback_tokens=rollback)
+    form = _latents(record)
+    return replace(settings, latents=form) if form else settings
+
+
+def _arguments(record: Record) -> str:
+    args = record.text("engine_args") or ""
+    words = args.split()
+    cells = record.whole("cells")
+    if "-c" not in words and cells:
+        args += f" -c {cells * (record.whole('n_stream') or 1)}"
+    if "-ctk" in words and "-ctv" not in words:  # one type where the log prints one
+        after = words[words.index("-ctk") + 1 :]
+        args += f" -ctv {after[0]}" if after else ""
+    if "-fa" not in words and (record.text("flash_attn") in ("0", "1")):
+        args += f" -fa {'on' if record.text('flash_attn') == '1' else 'off'}"
+    return args
+
+
+def build_of(record: Record) -> BuildRules:
+    """Return the rules of a build: of its number, else of the day; None of both is the newest known."""
+    if (record.text("engine") or "").startswith("ik"):
+        return rules_for("ik")
+    number = _BUILD.match(record.text("engine_version") or "")
+    if number and record.family == "llama.cpp" and "lm studio" not in (record.text("engine") or "").lower():
+        return _rules(f"b{number[1]}")
+    for name in ("engine_version", "engine_version_by_date", "date"):
+        day = _DATE.search(record.text(name) or "")
+        if day:
+            return _rules(day[0])
+    return rules_for(None)
+
+
+def _rules(version: str) -> BuildRules:
+    try:
+        return rules_for(version)
+    except KvgaugeError:
+        return rules_for(None)
+
+
+def _latents(record: Record) -> str:
+    """Return the form of a latent that the log's own K and V lines show, where nothing states the build."""
+    printed = record.whole("mla_cached_width", within="hparams")
+    args = record.text("engine_args") or ""
+    if (record.text("engine") or "").startswith("ik"):
+        # The fork prints one c^KV line for K alone, a second one for the transposed V.
+        with_v = record.number("kv_t_mib", within="extra") is not None
+        return ("kv" if with_v else "k") if printed and "-mla" not in args.split() else ""
+    keys, values = record.number("k_mib"), record.number("v_mib")
+    if keys is None or values is None or keys <= 0 or _states_build(record):
+        return ""
+    return next((form for ratio, form in _LATENT_FORMS if abs(values / keys - ratio) < 0.002), "")
+
+
+def _states_build(record: Record) -> bool:
+    return any(record.text(name) for name in ("engine_version", "engine_version_by_date", "date"))
+
+
+def cache_size(replay: LlamaReplay) -> Figure:
+    """MiB of the printed cache lines, with the window pool where it is printed or in a total."""
+    replay.check_cache()
+    record, parts = replay.record, replay.parts
+    main, window = record.number("kv_mib"), record.number("swa_kv_mib")
+    if main is None and window is None:
+        raise Skip("null", "kv_mib")
+    ours = parts["main"] if main is not None else 0
+    if window is not None or (record.whole("cells") is None and record.whole("kv_layers") is None):
+        ours += parts["window"]
+    lines = (main is not None) + (window is not None)
+    return Figure((main or 0) + (window or 0), ours / MIB, 2 * HALF_STEP * lines, because=_cells(replay))
+
+
+def _cells(replay: LlamaReplay) -> str:
+    found = replay.found
+    streams = f" x {found.streams} streams" if found.streams > 1 else ""
+    return f"{found.cells:,} cells{streams}"
+
+
+def bytes_per_token(replay: LlamaReplay) -> Figure:
+    """Bytes of the growing cache over its cells."""
+    replay.check_cache()
+    main = needed(replay.record.number("kv_mib"), "kv_mib")
+    cells = (replay.record.whole("cells") or replay.found.cells) * (
+        replay.record.whole("n_stream") or replay.found.streams
+    )
+    if not cells or not replay.slots:
+        raise Skip("null", "cells")
+    ours = replay.parts["main"]
+    if replay.record.number("swa_kv_mib") is None and replay.record.whole("cells") is None:
+        ours += replay.parts["window"]
+    return Figure(
+        main * MIB / cells, ours / replay.slots, 2 * HALF_STEP * MIB / cells, because=_cells(replay)
+    )
+
+
+def state_size(replay: LlamaReplay) -> Figure:
+    """MiB of the recurrent state of all sequences."""
+    measured = needed(replay.record.number("rs_mib"), "rs_mib")
+    if not replay.parts["state"]:
+        raise Skip("no_shape", "recurrent layers")
+    return Figure(
+        measured, replay.parts["state"] / MIB, 2 * HALF_STEP, because=f"{replay.found.sequences} sequences"
+    )
+
+
+def compute(replay: LlamaReplay) -> Figure:
+    """MiB of the largest working buffer on a device, else on the host."""
+    printed = {
+        name: value for name, value in replay.record.inner("compute_mib").items()
+        if isinstance(value, int | float) and not isinstance(value, bool) and value > 0
+    }  # fmt: skip
+    devices = {name: value for name, value in printed.items() if not any(w in name.lower() for w in _HOSTS)}
+    buffers = [each for each in replay.found.allocations if each.name == "compute"]
+    on_device = [each for each in buffers if each.place.startswith("gpu")] if devices else []
+    ours = on_device or [each for each in buffers if not each.place.startswith("gpu")]
+    hosts = {name: value for name, value in printed.items() if name not in devices}
+    measured = max((devices if on_device else hosts or devices).values(), default=0)
+    if not measured or not ours:
+        raise Skip("null", "compute_mib")
+    best = max(ours, key=lambda each: each.bytes)
+    return Figure(
+        float(measured), best.bytes / MIB, HALF_STEP, best.low / MIB, best.high / MIB, because=best.because
+    )
+
+
+FIGURES: Mapping[str, Callable[[LlamaReplay], Figure]] = MappingProxyType({
+    "kv_bytes_per_token": bytes_per_token,
+    "kv_cache_mib": cache_size,
+    "state_mib": state_size,
+    "compute": compute,
+})  # fmt: skip

@@ -1,0 +1,80 @@
+"""Replay the terms of memory that are estimates: vLLM's activation peak, graphs, and the pool left."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from kvgauge.engines.vllm.versions import rules_for
+from kvgauge.errors import KvgaugeError
+from kvgauge.estimate import Estimate, estimate, pool_range
+from kvgauge.overhead_running import vllm_running
+from kvgauge.replay import weights
+from kvgauge.replay.figures import Figure, Skip, needed
+from kvgauge.replay.models import ModelFinder
+from kvgauge.replay.records import Record
+from kvgauge.replay.vllm import HALF_STEP, settings_of, total_gib
+from kvgauge.stored_weights import StoredWeights
+from kvgauge.units import GIB
+
+
+def activation(record: Record, finder: ModelFinder) -> Figure:
+    """GiB at the peak of the profiling pass, weights apart."""
+    return _of_term(
+        record, finder, needed(record.number("activation_peak_gib"), "activation_peak_gib"), "activations"
+    )
+
+
+def graphs(record: Record, finder: ModelFinder) -> Figure:
+    """GiB of the graphs that are captured; where only the engine's own guess is printed, of that."""
+    printed = record.number("graph_gib")
+    if printed is not None:
+        return _of_term(record, finder, printed, "graphs")
+    guess = needed(record.number("graph_est_gib", within="extra"), "graph_gib")
+    return _of_term(record, finder, guess, "graph_estimate")
+
+
+def pool(record: Record, finder: ModelFinder) -> Figure:
+    """GiB of the pool: the share of the card, less weights and the terms as they are predicted."""
+    measured = needed(record.number("kv_available_gib"), "kv_available_gib")
+    total = needed(total_gib(record), "total_gpu_gib")
+    share = record.number("gpu_memory_utilization") or float(
+        rules_for(settings_of(record).version).utilization
+    )
+    loaded = _weights(record, finder)
+    low, central, high = pool_range(int(total * GIB), str(share), int(loaded * GIB), _terms(record, finder))
+    return Figure(
+        measured, central / GIB, HALF_STEP, low / GIB, high / GIB,
+        because=f"{share} of {total:.2f} GiB, less {loaded:.2f} of weights and the terms beside them",
+    )  # fmt: skip
+
+
+def _weights(record: Record, finder: ModelFinder) -> float:
+    """Return GiB of weights: as printed, else as predicted."""
+    printed = record.number("weights_gib")
+    if printed is not None:
+        return printed
+    probe = Record({**record.fields, "weights_gib": 1.0})
+    return weights.weights(probe, finder).predicted
+
+
+def _of_term(record: Record, finder: ModelFinder, measured: float, name: str) -> Figure:
+    terms = {term.name: term for term in _terms(record, finder)}
+    # Versions before the engine's own guess print none; what is captured is the nearest to it.
+    found = terms.get(name) or (terms.get("graphs") if name == "graph_estimate" else None)
+    if found is None:
+        raise Skip("no_shape" if name == "activations" else "null", name)
+    return Figure(
+        measured, found.central_bytes / GIB, HALF_STEP, found.low_bytes / GIB, found.high_bytes / GIB,
+        because=found.because,
+    )  # fmt: skip
+
+
+def _terms(record: Record, finder: ModelFinder) -> Iterable[Estimate]:
+    settings = settings_of(record)
+    model, scheme = weights.model_of(record, finder)
+    stored: StoredWeights | None
+    try:
+        stored = weights.stored_of(model, scheme)
+    except (Skip, KvgaugeError):
+        stored = model.weighed.stored  # shapes are the same in every scheme
+    return estimate(model.architecture, stored, vllm_running(model.architecture, settings))
