@@ -124,6 +124,14 @@ def test_pools():
     assert "states_assumed" in {note.code for note in states.notes}
 
 
+def test_states_of_the_batch_come_out_of_the_pool_first():
+    found = fitted("Qwen/Qwen3.5-27B", kv_memory=40 * GIB)
+    assert not found.verdict.fits
+    assert found.verdict.required_bytes > 2048 * 153944064
+    assert (found.pool.num_blocks, found.devices[0].pool_bytes) == (0, 0)
+    assert "states_set_aside" in {note.code for note in found.notes}
+
+
 def test_limits_that_flags_set():
     found = fitted("Qwen/Qwen3-8B", context=1000, kv_memory=10 * GIB, engine_args="max_tokens=5000")
     assert (found.pool.capacity_tokens, found.max_sequences.count, found.max_sequences.limited_by) == (

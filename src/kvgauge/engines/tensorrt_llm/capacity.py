@@ -207,9 +207,11 @@ class TrtllmCapacity:
         return min(available_bytes, limit) if limit else available_bytes
 
     def allocated_bytes(self, available_bytes: int) -> tuple[int, ...]:
-        """Return the bytes of blocks and states on a rank, by pipeline stage."""
+        """Return the bytes of blocks and states on a rank, by pipeline stage; 0 where it does not start."""
         plan = self.plan
         found = plan.pool(self.budget(available_bytes))
+        if not found.starts:
+            return (0,) * len(plan.state_bytes_per_slot)
         held = [count * plan.tokens_per_block for _, count in found.blocks_by_window]
         return tuple(
             int(sum(n * g.bytes_per_token[stage] for g, n in zip(plan.groups, held, strict=True)))
