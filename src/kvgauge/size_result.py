@@ -11,6 +11,7 @@ from kvgauge.cache import CacheAnswer
 from kvgauge.dtypes import display_dtype
 from kvgauge.engines.base import RequestedDtypes
 from kvgauge.models import Model
+from kvgauge.readers import is_gguf
 from kvgauge.units import json_number
 from kvgauge.weight_answer import WeightAnswer
 from kvgauge.workload import Parallelism, Workload
@@ -61,9 +62,10 @@ class SizeResult:
         if weights is not None:
             because = weights.because
             if self.cache.demand.offload is not None and weights.placement:
+                grade = weights.grade if is_gguf(self.model.raw.config) else "assumed"
                 for place, held in weights.placement:
                     rank = 0 if place == "host" else int(place.removeprefix("gpu:"))
-                    entry = allocation("weights", "weights", rank, held, weights.grade, because)
+                    entry = allocation("weights", "weights", rank, held, grade, because)
                     result += [entry | {"place": place}] if held else []
                 return [*result, *cache_allocations(self.cache, self.grade)]
             for rank, held in enumerate(weights.per_rank_bytes):

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from kvgauge.architecture import Note
+from kvgauge.architecture import ModelArchitecture, Note
 from kvgauge.cache import CacheAnswer
 from kvgauge.engines import load_engine
 from kvgauge.models import Model, ModelLike, load
@@ -16,6 +16,7 @@ from kvgauge.weighing import answer_weights
 from kvgauge.weight_answer import WeightAnswer
 
 if TYPE_CHECKING:
+    from kvgauge.engines.base import Offload
     from kvgauge.sources.weight_files import Progress
 
 
@@ -105,9 +106,20 @@ def size(
     _ = answer.per_rank_bytes  # refuses an impossible split now, not when it is printed
     weighed, weight_notes = weigh_request(prepared, scheme=weights, without=no_weights)
     if weighed is not None and demand.offload is not None:
-        weighed = replace(weighed, offload=demand.offload)
+        weighed = _offloaded(weighed, demand.offload, architecture)
     notes = (*prepared.notes, *demand.notes, *prepared.late_notes, *weight_notes)
     return SizeResult(prepared.model, request, answer, notes, theory, weighed)
+
+
+def _offloaded(weighed: WeightAnswer, offload: Offload, architecture: ModelArchitecture) -> WeightAnswer:
+    """Return the weights where llama.cpp puts them; a checkpoint's as a conversion of it would lie."""
+    layout = weighed.layout
+    if layout is None:
+        from kvgauge.engines.llamacpp_weights import GgufLayout  # noqa: PLC0415 - of one engine
+
+        extra = len({layer.index for layer in architecture.mtp_layers})
+        layout = GgufLayout(architecture.num_layers + extra, has_head=not architecture.encoder_only)
+    return replace(weighed, offload=offload, layout=layout)
 
 
 def weigh_request(

@@ -113,10 +113,11 @@ class WeightAnswer:
         """
         if self.layout is None:
             return ()
-        from kvgauge.engines.llamacpp_weights import gguf_placement  # noqa: PLC0415 - GGUF alone
+        from kvgauge.engines.llamacpp_weights import gguf_placement, in_ggml_names  # noqa: PLC0415 - GGUF
 
         layers, shares = (self.offload.layers, self.offload.shares) if self.offload else (None, (1.0,))
-        placed = gguf_placement(self.stored, self.layout, offloaded=layers, shares=shares, mtp=self.mtp)
+        stored = in_ggml_names(self.stored)
+        placed = gguf_placement(stored, self.layout, offloaded=layers, shares=shares, mtp=self.mtp)
         devices = ((f"gpu:{number}", size) for number, size in enumerate(placed.device_bytes))
         return (*devices, ("host", placed.host_bytes))
 
@@ -134,6 +135,8 @@ class WeightAnswer:
         """
         if self.parallelism.num_gpus == 1 and self.policy is None:
             return (self.total_bytes,)
+        if self.offload is not None:  # what lies on the host is on no device
+            return tuple(size for place, size in self.placement if place != "host")
         from kvgauge.weight_ranks import THEORY, rank_bytes  # noqa: PLC0415 - one GPU needs no split
 
         return rank_bytes(

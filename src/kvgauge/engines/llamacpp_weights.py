@@ -14,12 +14,13 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from math import isfinite
 
 from kvgauge.errors import InvalidRequestError
 from kvgauge.stored_weights import StoredFamily, StoredWeights
+from kvgauge.weights import Part
 
 #: Bytes that a tensor's size is rounded up to in a buffer. CPU and RPC: measured; CUDA: from its source.
 HOST_ALIGN_BYTES = 32
@@ -73,6 +74,26 @@ class GgufPlacement:
     def total_bytes(self) -> int:
         """Bytes in all places; more than the file's where a head is held twice."""
         return self.host_bytes + sum(self.device_bytes)
+
+
+def in_ggml_names(stored: StoredWeights) -> StoredWeights:
+    """Return weights of a checkpoint under the few names that placement asks for, by what they are."""
+    if any(item.family.name.startswith(("blk.", _EMBEDDING)) for item in stored.families):
+        return stored
+    named = tuple(
+        replace(item, family=replace(item.family, name=_ggml_name(item))) for item in stored.families
+    )
+    return replace(stored, families=named)
+
+
+def _ggml_name(stored: StoredFamily) -> str:
+    family = stored.family
+    if family.part is Part.EMBEDDING:
+        return "position_embd.weight" if "pos" in family.name or "wpe" in family.name else _EMBEDDING
+    outside = {Part.LM_HEAD: "output.weight", Part.PER_LAYER_EMBEDDING: "per_layer_token_embd.weight"}
+    if family.part is Part.NORM and not family.layers:
+        return "output_norm.weight"
+    return outside.get(family.part, family.name)
 
 
 def gguf_placement(

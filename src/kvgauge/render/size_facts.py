@@ -92,14 +92,18 @@ def facts(result: SizeResult, view: View) -> Pairs:
         rows.append((texts("theory_label"), texts("theory_line", size=view.size(result.theory.total_bytes))))
     if cache.demand.kept:
         rows += _set_aside(cache, view)
-    if cache.parallelism.num_gpus > 1 and rows:
+    if cache.demand.placed:
+        from kvgauge.render.placed_facts import placed_rows  # noqa: PLC0415 - of few engines
+
+        rows += placed_rows(result, view)
+    if cache.parallelism.num_gpus > 1 and rows and not cache.demand.placed:
         rows.append((texts("gpus_label"), _gpus(cache, cache.per_rank_bytes, view)))
     weights = result.weights
     if weights is not None:
         rows.append((texts("weights_label"), weights_text(weights, view)))
-        if weights.placement:
+        if weights.placement and not cache.demand.placed:
             rows.append((texts("weights_places_label"), _places(weights, view)))
-        if cache.parallelism.num_gpus > 1:
+        if cache.parallelism.num_gpus > 1 and not cache.demand.placed:
             rows.append((texts("weights_gpus_label"), _gpus(cache, weights.per_rank_bytes, view)))
     return rows
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kvgauge.render.messages import accuracy_en, fit_en, gpus_en, serving_en
+from kvgauge.render.messages import accuracy_en, fit_en, gpus_en, llamacpp_en, serving_en
 
 #: English notes are the notes' own messages.
 NOTES: Mapping[str, str] = {}
@@ -12,6 +12,7 @@ NOTES: Mapping[str, str] = {}
 MESSAGES: Mapping[str, str] = {
     **accuracy_en.MESSAGES,
     **fit_en.MESSAGES,
+    **llamacpp_en.MESSAGES,
     **serving_en.MESSAGES,
     **gpus_en.MESSAGES,
     # the size answer

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kvgauge.render.messages import accuracy_zh, fit_zh, gpus_zh, serving_zh
+from kvgauge.render.messages import accuracy_zh, fit_zh, gpus_zh, llamacpp_zh, serving_zh
 
 NOTES: Mapping[str, str] = {
     **fit_zh.NOTES,
+    **llamacpp_zh.NOTES,
     **serving_zh.NOTES,
     **gpus_zh.NOTES,
     "kv_dtype_prescribed": "检查点要求使用 {dtype} 的 KV 缓存（{field}）",
@@ -18,7 +19,6 @@ NOTES: Mapping[str, str] = {
     "inferred": "未知的模型类型 {model_type}；仅根据形状字段读取",
     "gguf_kv_dtype": "GGUF 的缓存默认用 f16，与权重的量化无关（与 llama.cpp 一致）；可用 --kv-dtype 指定",
     "llamacpp_context_rounded": "llama.cpp 把 {asked} token 的上下文向上取整为 {rounded}，即每个序列 256 的倍数",
-    "llamacpp_cells_shared": "{sequences} 条序列共用 {cells} 个单元：合计不能超过这么多 token",
     "gguf_window_unused": "文件写有 {window} token 的窗口，但 llama.cpp 对 {architecture} 不使用它",
     "gguf_latent_expanded": "文件没有 {key}，因此保留展开后的各头，是潜向量的许多倍；重新转换的文件会有该键",
     "gguf_head_assumed": "没有键说明输出头是否就是嵌入矩阵；按已发布模型的做法计算（共用：{tied}）",
@@ -65,6 +65,7 @@ NOTES: Mapping[str, str] = {
 MESSAGES: Mapping[str, str] = {
     **accuracy_zh.MESSAGES,
     **fit_zh.MESSAGES,
+    **llamacpp_zh.MESSAGES,
     **serving_zh.MESSAGES,
     **gpus_zh.MESSAGES,
     # the size answer
