@@ -33,13 +33,20 @@ def group_step(number: int, facts: Facts) -> Step:
         formula.formula,
         formula.symbols,
         facts.cache.group_bytes[number],
-        words.source(_own_variant(demand) if demand.is_engines_own else group.mechanism.value),
+        words.source(_source(demand, facts)),
         ", ".join(dict.fromkeys(config or own)) or None,
         paths,
         meanings,
         {**{p: fields.values[p] for p in config if p in fields.values}, **own},
         formula.definitions,
     )
+
+
+def _source(demand: GroupDemand, facts: Facts) -> str:
+    """Return the key of what a group's bytes rest on."""
+    if demand.is_engines_own:
+        return _own_variant(demand)
+    return "cells" if demand.streams and facts.cache.demand.placed else demand.group.mechanism.value
 
 
 def symbol_texts(
@@ -162,7 +169,9 @@ def _kind(demand: GroupDemand, facts: Facts) -> tuple[str, str, dict[str, object
             return "variants", "absent", {}
         encoder = group.kind is LayerKind.NONE and facts.cache.architecture.encoder_only
         return ("variants", "encoder", {}) if encoder else ("kinds", group.kind.value, {})
-    variant, values = _variant(demand)
+    variant, values = _in_cells(demand) if facts.cache.demand.placed else (None, {})
+    if variant is None:
+        variant, values = _variant(demand)
     return ("variants", variant, values) if variant else ("kinds", _stored_kind(demand).value, {})
 
 
@@ -196,6 +205,23 @@ def _variant(demand: GroupDemand) -> tuple[str | None, dict[str, object]]:
         return ("window_engine", {"kept": kept}) if kept is not None else ("window_ignored", {})
     rings = [s for s in streams if s.role is Role.COMPRESSOR and s.counted.axis is Axis.SEQUENCE]
     return ("waiting" if group.kind is LayerKind.COMPRESSED and not rings else None), {}
+
+
+def _in_cells(demand: GroupDemand) -> tuple[str | None, dict[str, object]]:
+    """Return key and values of the words where rows lie in cells that are allocated ahead."""
+    streams, is_window = demand.streams, demand.group.kind in _WINDOWS
+    rows = [s for s in streams if s.counted.axis is Axis.DECODER]
+    if demand.group.kind in _STATE:
+        return "state_rows", {"rows": streams[0].factor}
+    if not rows:
+        return None, {}
+    if demand.pooled:
+        return ("window_cells_shared" if is_window else "cells_shared"), {"cells": demand.pooled[0].factor}
+    kept, step = rows[0].counted.to_tokens, rows[0].counted.step_tokens
+    if kept is not None:
+        return "window_cells", {"kept": kept}
+    is_record = any(s.counted.step_tokens > 1 for s in demand.group.streams)
+    return ("record_cells" if is_record else "cells"), {"block": step}
 
 
 def _in_blocks(demand: GroupDemand) -> tuple[str, dict[str, object]] | None:

@@ -85,6 +85,8 @@ def _engine_reasons(facts: Facts) -> list[str]:
     bits = next((b for d in demands for s in d.streams if (b := packed_bits(s))), None)
     if bits is not None:
         reasons.append(words.phrase("engine_packed", "why", bits=bits))
+    if not reasons and facts.cache.demand.placed:
+        reasons.append(words.phrase("engine_cells", "why"))
     if not reasons and any(d.block_tokens for d in demands):
         reasons.append(words.phrase("engine_blocks", "why"))
     fewer = facts.cache.total_bytes < facts.design.theory.total_bytes
@@ -104,6 +106,8 @@ def less_reason(facts: Facts) -> str:
     ahead = [n for d in demands if (n := rows_ahead(d)) is not None and d.group.window_tokens is None]
     if bits is not None:
         return words.phrase("less_packed", bits=bits)
+    if any(d.pooled for d in demands):
+        return words.phrase("less_shared")
     if any(d.group.streams and not d.streams for d in demands):
         return words.phrase("less_absent")
     if any(n < load.context_tokens for n in ahead):
