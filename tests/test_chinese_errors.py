@@ -48,6 +48,7 @@ NOT_SHOWN = {
     "local cache", "local cache, {}", "pulled by Ollama", "{}, commit {}", ", commit {}", "as {}: {}",
     "own file", "this machine", "rule: the tool's total less what a driver keeps", "vram total memory (b)",
     "card series", "card model", "device name", "gfx version", "Apple M",
+    "does not name all layers that stay at 16 bit; those that the method leaves alone are counted as such",
     "Bearer {}", "bytes (\\d{1,19})-(\\d{1,19})/(\\d{1,19})", "{} {} layers",
 }  # fmt: skip
 

@@ -76,7 +76,7 @@ def joined_sizes(tensors: Iterable[RankTensor]) -> Iterator[int]:
             own = by_layer.setdefault((family.part is Part.MTP, layer), {})
             own[name] = own.get(name, 0) + size
             if is_copied:
-                own[name + " in 16 bits"] = 2 * prod(tensor.shape)
+                own[f"{name}*"] = 2 * prod(tensor.shape)
     for sizes in (shared, *(by_layer[key] for key in sorted(by_layer)), head):
         yield from sizes.values()
 

@@ -23,10 +23,6 @@ TABLE: Mapping[str, str] = {
     "KV heads": " KV 头",
     "{role?} heads": "{role?}头",
     # engines and their words
-    "the allocation rules of {0} are not part of this release": "本版本没有 {0} 的分配规则",
-    "--engine theory says what any engine must keep; see 'kvgauge engines' for what is known": (
-        "--engine theory 给出任何引擎都必须保留的量；已知的引擎见 'kvgauge engines'"
-    ),
     "engine {0} is not known": "未知的引擎 {0}",
     "theory has no versions": "theory 没有版本",
     "write --engine theory": "请写 --engine theory",

@@ -15,12 +15,10 @@ TABLE: Mapping[str, str] = {
         "例如 llama.cpp@v0.5.0、@b7123，或某一天，如 @2025-06-01"
     ),
     # flags
-    "{0} needs a value": "{0} 需要一个值",
     "{0} {1}: expected {what}": "{0} {1}：应为{what}",
     "on or off": " on 或 off",
     "on, off or auto": " on、off 或 auto",
     "one number a GPU, such as 3,1": "每个 GPU 一个数，如 3,1",
-    "a whole number": "整数",
     "-sm {0}: expected none, layer, row or tensor": "-sm {0}：应为 none、layer、row 或 tensor",
     "llama.cpp has no flag {0}": "llama.cpp 没有选项 {0}",
     "write the flags as for llama-server": "请按 llama-server 的写法给出选项",
@@ -71,5 +69,4 @@ TABLE: Mapping[str, str] = {
         "{0} 为另一个模型起草；其 GGUF 转换方式未知"
     ),
     "is the part of a head without rope": "是头中不带 rope 的部分",
-    "give the model that it drafts for": "请给出它为之起草的模型",
 }
