@@ -26,7 +26,7 @@ _COLUMNS = (
     "per_token", "growing", "state", "cross", "total", "weights",
     "ratio", "change", "rank",
 )  # fmt: skip
-_OPTIONAL = ("ratio", "per_token", "family")
+_OPTIONAL = ("weights", "ratio", "per_token", "family")
 _STACKED = ("context", "growing", "state", "cross", "total", "weights", "change", "rank")
 _WORDS = ("model", "family")
 #: Columns that some models have nothing in.
