@@ -74,7 +74,7 @@ def test_repositories_that_keep_more_layers_say_so():
     for name in names:
         weights = weighed(name)
         assert weights is not None
-        assert [(n.code, n.level) for n in weights.notes] == [("kept_layers_assumed", "warning")], name
+        assert ("kept_layers_assumed", "warning") in [(n.code, n.level) for n in weights.notes], name
 
 
 def numbers(stored: StoredFamily) -> int:

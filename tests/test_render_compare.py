@@ -41,7 +41,7 @@ def test_the_article_is_visible_at_any_width(width, lang):
 
 
 def test_a_line_has_it_all():
-    lines = {line.split()[0]: line.split() for line in drawn(NAMES).splitlines() if line.split()[1:2]}
+    lines = {line.split()[0]: line.split() for line in drawn(NAMES, 140).splitlines() if line.split()[1:2]}
     nemotron = lines["nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16"]
     shown = "6.00 KiB 192 MiB 46.8 MiB 239 MiB 58.8 GiB 0.0625 −94 % 1"
     assert " ".join(nemotron[2:]) == shown
