@@ -30,6 +30,10 @@ ENGINES = (
     {"engine": "transformers", "engine_args": "cache=quantized nbits=4 prompt=200"},
     {"engine": "transformers", "engine_args": "cache=quantized nbits=2 prompt=0"},
     {"engine": "transformers", "engine_args": "cache=dynamic_without_config"},
+    {"engine": "llama.cpp"},
+    {"engine": "llama.cpp", "engine_args": "-kvu -ctk q8_0 -ctv q8_0", "sequences": 3},
+    {"engine": "llama.cpp@b5430", "engine_args": "-c 32768 -np 2", "context": 1000},
+    {"engine": "llama.cpp", "engine_args": "-ts 3,1", "sequences": 2},
 )
 SPREADS = (
     {"tp": 2},

@@ -61,7 +61,7 @@ class SizeResult:
         weights = self.weights
         if weights is not None:
             because = weights.because
-            if self.cache.demand.offload is not None and weights.placement:
+            if weights.offload is not None:
                 grade = weights.grade if is_gguf(self.model.raw.config) else "assumed"
                 for place, held in weights.placement:
                     rank = 0 if place == "host" else int(place.removeprefix("gpu:"))

@@ -105,8 +105,6 @@ def size(
         theory = CacheAnswer(own, request.workload, request.parallelism, plain)
     _ = answer.per_rank_bytes  # refuses an impossible split now, not when it is printed
     weighed, weight_notes = weigh_request(prepared, scheme=weights, without=no_weights)
-    if weighed is not None and demand.offload is not None:
-        weighed = _offloaded(weighed, demand.offload, architecture)
     notes = (*prepared.notes, *demand.notes, *prepared.late_notes, *weight_notes)
     return SizeResult(prepared.model, request, answer, notes, theory, weighed)
 
@@ -133,13 +131,17 @@ def weigh_request(
     if without:
         return None, ()
     request, engine = prepared.request, prepared.engine
-    return answer_weights(
+    weighed, notes = answer_weights(
         prepared.model,
         request.parallelism,
         scheme=scheme,
         mtp=bool(request.workload.mtp),
         cut=lambda experts: engine.shard_policy(prepared.architecture, prepared.setup, experts),
     )
+    offload = engine.offload(request.engine_args, request.engine_version, prepared.setup)
+    if weighed is not None and offload is not None:
+        weighed = _offloaded(weighed, offload, prepared.architecture)
+    return weighed, notes
 
 
 __all__ = ["Model", "ModelLike", "SizeResult", "load", "size", "weigh_request"]

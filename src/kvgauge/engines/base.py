@@ -158,7 +158,6 @@ class Demand:
         equal_context_ranks: ranks of decode context parallelism set aside the same, not what they hold.
         stages: layers of each pipeline stage, where the engine deals them out in its own way.
         placed: its allocations by the engine's own names and places; empty where they follow from the groups.
-        offload: where the weights of a GGUF lie.
     """
 
     groups: tuple[GroupDemand, ...]
@@ -171,7 +170,6 @@ class Demand:
     equal_context_ranks: bool = False
     stages: tuple[range, ...] = ()
     placed: tuple[Placed, ...] = ()
-    offload: Offload | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,6 +259,9 @@ class Engine(Protocol):
     ) -> ShardPolicy | None:
         """Return how the engine cuts weights; None: evenly, nothing padded."""
 
+    def offload(self, args: str, version: str | None, setup: Setup) -> Offload | None:
+        """Return where it puts weights block by block; None: on its ranks."""
+
 
 @dataclass(frozen=True, slots=True)
 class Experts:
@@ -321,6 +322,11 @@ class PlainEngine:
     ) -> ShardPolicy | None:
         """Return none: weights are cut evenly."""
         del architecture, setup, experts
+        return None
+
+    def offload(self, args: str, version: str | None, setup: Setup) -> Offload | None:
+        """Return none: weights lie on the ranks."""
+        del args, version, setup
         return None
 
 

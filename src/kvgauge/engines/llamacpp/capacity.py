@@ -121,10 +121,10 @@ class LlamaCapacity:
     def _most_cells(self, available_bytes: int) -> LlamaPlan | None:
         """Return the plan with the longest context that the budget holds; None where nothing fits."""
         settings = self.load.settings
-        step = context_padding(settings) * settings.sequences
+        streams = 1 if settings.unified else settings.sequences
+        step = context_padding(settings) * streams
         limit = self.architecture.context_limit_tokens
-        per_stream = 1 if settings.unified else settings.sequences
-        top = max(1, -(-(limit * per_stream if limit else MAX_TOKENS) // step))
+        top = max(1, -(-(limit * streams if limit else MAX_TOKENS) // step))
         low, high = 0, top + 1
         while low < high - 1:
             middle = (low + high) // 2

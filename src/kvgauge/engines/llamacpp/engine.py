@@ -12,7 +12,7 @@ from kvgauge.engines.llamacpp.demand import device_stages, group_demands
 from kvgauge.engines.llamacpp.load import LlamaLoad, cache_types, load_of, told_by
 from kvgauge.engines.llamacpp.placement import HOST, layer_placement
 from kvgauge.engines.llamacpp.plan import LlamaPlan, plan
-from kvgauge.engines.llamacpp.settings import LlamaSettings
+from kvgauge.engines.llamacpp.settings import LlamaSettings, settings_of
 from kvgauge.engines.setup import PLAIN_SETUP, Setup
 from kvgauge.errors import FeatureUnsupportedError
 from kvgauge.workload import Parallelism, Workload
@@ -87,8 +87,12 @@ class LlamaEngine(PlainEngine):
             details_of(found),
             stages=_stages(architecture, load.settings, setup.parallelism.pipeline),
             placed=placed(found, without_cells=is_empty),
-            offload=_offload(load.settings),
         )
+
+    def offload(self, args: str, version: str | None, setup: Setup) -> Offload:
+        """Return which blocks go to the devices, and each one's share."""
+        devices = setup.parallelism.num_gpus
+        return _offload(settings_of(args, num_gpus=devices, build=rules_for(version)))
 
     def capacity(
         self,
