@@ -45,7 +45,7 @@ def test_schemas_are_schemas(name):
     assert schema(name)["properties"]["schema"] == {"const": f"kvgauge.{name}/1"}
 
 
-@pytest.mark.parametrize("engine", ["theory", "transformers", "vllm"])
+@pytest.mark.parametrize("engine", ["theory", "transformers", "vllm", "llama.cpp"])
 @pytest.mark.parametrize("load", LOADS, ids=str)
 @pytest.mark.parametrize("design", DESIGNS)
 def test_size_and_explain(design, load, engine):

@@ -61,7 +61,7 @@ class LlamaCapacity:
     @property
     def dtypes(self) -> RequestedDtypes:
         """The formats of the cache, canonical."""
-        return cache_types(self.load.settings)
+        return cache_types(self.load.settings, self.architecture)
 
     @property
     def notes(self) -> tuple[Note, ...]:

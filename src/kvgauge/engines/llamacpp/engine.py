@@ -82,7 +82,7 @@ class LlamaEngine(PlainEngine):
         is_empty = not workload.context_tokens and not load.is_reserved
         return Demand(
             group_demands(load, architecture, groups),
-            cache_types(load.settings),
+            cache_types(load.settings, architecture),
             (*found.notes, *_shared_cells(load, workload, found)),
             details_of(found),
             stages=_stages(architecture, load.settings, setup.parallelism.pipeline),

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from kvgauge.architecture import ModelArchitecture
 from kvgauge.engines.base import RequestedDtypes
 from kvgauge.engines.llamacpp.builds import rules_for
 from kvgauge.engines.llamacpp.cells import context_sizes
 from kvgauge.engines.llamacpp.flags import parse
 from kvgauge.engines.llamacpp.settings import LlamaSettings, settings_of
 from kvgauge.engines.setup import Setup
+from kvgauge.layers import Role
 from kvgauge.workload import Workload
 
+_STATES = frozenset({Role.RECURRENT, Role.CONV, Role.COMPRESSOR})
 #: Settings that flags state of a type -> name of the option.
 _TYPES = {"k_type": "k_dtype", "v_type": "v_dtype"}
 
@@ -93,6 +96,12 @@ def told_by(args: str, *, version: str | None, sequences: int | None) -> Mapping
     return found
 
 
-def cache_types(settings: LlamaSettings) -> RequestedDtypes:
+def cache_types(settings: LlamaSettings, architecture: ModelArchitecture) -> RequestedDtypes:
     """Return the formats of the cache, canonical; states are fp32, an index is kept as K is."""
-    return RequestedDtypes(settings.k_type, settings.v_type, "f32", settings.k_type)
+    roles = {stream.role for group in architecture.groups for stream in group.streams}
+    return RequestedDtypes(
+        settings.k_type,
+        settings.v_type,
+        "f32" if roles & _STATES else None,
+        settings.k_type if Role.INDEX in roles else None,
+    )
