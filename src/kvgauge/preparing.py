@@ -119,7 +119,10 @@ def prepare(
     architecture = _as_read(loaded, implementation)
     given = options
     flag_notes: tuple[Note, ...] = ()
-    told = implementation.told_beside(engine_args, version, options.sequences) if engine_args.strip() else {}
+    told: Mapping[str, object] = {}
+    if engine_args.strip():
+        limit = architecture.context_limit_tokens
+        told = implementation.told_beside(engine_args, version, options.sequences, limit)
     if told:
         from kvgauge.told_flags import flags_first  # noqa: PLC0415 - few give flags
 

@@ -64,7 +64,8 @@ class _Part:
         streams = tuple(
             replace(s, vectors=rank_vectors(s.vectors, s.shard, spread.tensor, s.role)) for s in whole.streams
         )
-        own = GroupDemand(replace(whole.group, indices=whole.group.indices[:count]), streams)
+        group = replace(whole.group, indices=whole.group.indices[:count])
+        own = GroupDemand(group, streams, whole.pooled)
         load = replace(cache.workload, sequences=-(-cache.workload.sequences // spread.data))
         place = 0 if cache.demand.equal_context_ranks else tensor_rank % spread.context
         share = Share(spread.context, place)

@@ -101,9 +101,7 @@ def rank_vectors(vectors: int, shard: Shard, tensor_ranks: int, role: Role) -> i
     if shard is Shard.HEADS and tensor_ranks % vectors == 0:
         return 1
     what = "KV heads" if shard is Shard.HEADS else f"{role.value} heads"
-    fits = [
-        n for n in (1, 2, 4, 8, 16, 32, 64) if vectors % n == 0 or (shard is Shard.HEADS and n % vectors == 0)
-    ]
+    fits = [n for n in (1, 2, 4, 8, 16, 32, 64) if vectors % n == 0]  # query heads need not divide by more
     raise FeatureUnsupportedError(
         f"{vectors} {what} can't be spread over {tensor_ranks} tensor-parallel ranks",
         hint=f"--tp {', '.join(map(str, fits))} can",
@@ -216,8 +214,10 @@ class Engine(Protocol):
     def told(self, args: str) -> Mapping[str, object]:
         """Return what the engine's flags say of the options that both have, under the options' names."""
 
-    def told_beside(self, args: str, version: str | None, sequences: int | None) -> Mapping[str, object]:
-        """Return the same where it depends on the version, and on the sequences that an option gives."""
+    def told_beside(
+        self, args: str, version: str | None, sequences: int | None, limit_tokens: int | None
+    ) -> Mapping[str, object]:
+        """Return the same where it depends on the version, an option's sequences, or the model's limit."""
 
     def ranks(self, spread: Parallelism) -> Parallelism:
         """Return the ranks that the engine makes of those asked for.
@@ -286,9 +286,11 @@ class PlainEngine:
         del args
         return {}
 
-    def told_beside(self, args: str, version: str | None, sequences: int | None) -> Mapping[str, object]:
+    def told_beside(
+        self, args: str, version: str | None, sequences: int | None, limit_tokens: int | None
+    ) -> Mapping[str, object]:
         """Return what the flags say, whatever stands beside them."""
-        del version, sequences
+        del version, sequences, limit_tokens
         return self.told(args)
 
     def ranks(self, spread: Parallelism) -> Parallelism:

@@ -19,16 +19,19 @@ from kvgauge.engines.llamacpp.placement import LayerPlacement
 from kvgauge.engines.llamacpp.subcaches import SubCache, parts_by_layer
 from kvgauge.layers import ONE_PER_SEQUENCE, Counted, Role, Rounding, Shard, Stream
 
-#: A context that no window reaches.
-_FAR_TOKENS = 1 << 40
+#: A context that no window reaches, and cells that only such a context has.
+_FAR_TOKENS, _FAR_CELLS = 1 << 60, 1 << 44
 
 Streams = tuple[StreamDemand, ...]
 
 
 def group_demands(
-    load: LlamaLoad, architecture: ModelArchitecture, groups: Iterable[LayerGroup]
+    load: LlamaLoad, architecture: ModelArchitecture, groups: Iterable[LayerGroup], *, is_empty: bool = False
 ) -> tuple[GroupDemand, ...]:
     """Return the demand of these groups of the model's layers.
+
+    Args:
+        is_empty: the load is of no token, for which no cell is counted.
 
     Raises:
         FeatureUnsupportedError: a type whose blocks do not divide a row.
@@ -39,7 +42,7 @@ def group_demands(
     near = parts_by_layer(architecture, one, context_sizes(one, limit))
     far = parts_by_layer(architecture, one, context_sizes(replace(one, context_tokens=_FAR_TOKENS), limit))
     all_ = parts_by_layer(architecture, load.settings, context_sizes(load.settings, limit))
-    padding = context_padding(one)
+    padding, is_pooled = context_padding(one), load.is_pooled and not is_empty
     held: dict[tuple[object, ...], tuple[Streams, Streams]] = {}
     for (layer, parts), (_, ends), (_, together) in zip(near, far, all_, strict=True):
         streams = [
@@ -47,7 +50,7 @@ def group_demands(
             for part, end in zip(parts, ends, strict=True)
             for stream in _streams(part, _counted(part, end, padding, reserved=load.is_reserved))
         ]
-        pooled = [s for part in together for s in _streams(part, _ahead(part))] if load.is_pooled else []
+        pooled = [s for part in together for s in _streams(part, _ahead(part))] if is_pooled else []
         held[layer.shape, layer.index] = (tuple(streams), tuple(pooled))
     return tuple(demand for group in groups for demand in _by_storage(group, held))
 
@@ -79,7 +82,7 @@ def _counted(part: SubCache, end: SubCache, padding: int, *, reserved: bool) -> 
     """
     if part.kind == "state" or reserved:
         return _ahead(part)
-    if end.cells < _FAR_TOKENS // max(1, part.cell_tokens):
+    if end.cells < _FAR_CELLS:
         return _windowed(part, end.cells, padding)
     if part.cell_tokens == 1:
         return Counted(step_tokens=padding, rounding=Rounding.CEIL), padding * part.streams

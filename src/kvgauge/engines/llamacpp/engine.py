@@ -40,9 +40,11 @@ class LlamaEngine(PlainEngine):
         """Return what the flags say of options."""
         return told_by(args, version=None, sequences=None)
 
-    def told_beside(self, args: str, version: str | None, sequences: int | None) -> Mapping[str, object]:
+    def told_beside(
+        self, args: str, version: str | None, sequences: int | None, limit_tokens: int | None
+    ) -> Mapping[str, object]:
         """Return what the flags say of options; a context over all slots is divided by their number."""
-        return told_by(args, version=version, sequences=sequences)
+        return told_by(args, version=version, sequences=sequences, limit_tokens=limit_tokens)
 
     def ranks(self, spread: Parallelism) -> Parallelism:
         """Return the devices as stages: llama.cpp deals out whole layers.
@@ -81,7 +83,7 @@ class LlamaEngine(PlainEngine):
         groups = (*architecture.groups, *(architecture.mtp_groups if workload.mtp else ()))
         is_empty = not workload.context_tokens and not load.is_reserved
         return Demand(
-            group_demands(load, architecture, groups),
+            group_demands(load, architecture, groups, is_empty=is_empty),
             cache_types(load.settings, architecture),
             (*found.notes, *_shared_cells(load, workload, found)),
             details_of(found),
@@ -92,7 +94,7 @@ class LlamaEngine(PlainEngine):
     def offload(self, args: str, version: str | None, setup: Setup) -> Offload:
         """Return which blocks go to the devices, and each one's share."""
         devices = setup.parallelism.num_gpus
-        return _offload(settings_of(args, num_gpus=devices, build=rules_for(version)))
+        return _offload(settings_of(args, num_gpus=devices, build=rules_for(version)), devices)
 
     def capacity(
         self,
@@ -115,9 +117,9 @@ class LlamaEngine(PlainEngine):
         def of(changed: Workload, own: Setup) -> LlamaLoad:
             return load_of(changed, dtypes, version=version, args=args, setup=own)
 
-        told = told_by(
-            args, version=version, sequences=None if setup.default_sequences else workload.sequences
-        )
+        limit = architecture.context_limit_tokens
+        sequences = None if setup.default_sequences else workload.sequences
+        told = told_by(args, version=version, sequences=sequences, limit_tokens=limit)
         return LlamaCapacity(architecture, workload, setup, args, told, of)
 
 
@@ -178,14 +180,13 @@ def _stages(architecture: ModelArchitecture, settings: LlamaSettings, devices: i
     return device_stages(placement, architecture.num_layers, devices)
 
 
-def _offload(settings: LlamaSettings) -> Offload:
-    """Return where weights go; without devices, to the host."""
-    devices = settings.num_gpus if settings.split_mode != "none" else min(1, settings.num_gpus)
-    if not devices:
-        return Offload(0)
-    shares = settings.tensor_split[:devices]
-    padded = (*shares, *(0.0,) * (devices - len(shares)))
-    return Offload(settings.gpu_layers, padded if sum(shares) else (1.0,) * devices)
+def _offload(settings: LlamaSettings, ranks: int) -> Offload:
+    """Return where weights go, with a share for each rank; without devices, to the host."""
+    used = settings.num_gpus if settings.split_mode != "none" else min(1, settings.num_gpus)
+    told = settings.tensor_split[:used]
+    shares = told if sum(told) else (1.0,) * used
+    layers = settings.gpu_layers if used else 0
+    return Offload(layers, (*shares, *(0.0,) * (ranks - len(shares))) if used else (1.0,) * ranks)
 
 
 ENGINE = LlamaEngine()

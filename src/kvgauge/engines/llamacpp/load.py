@@ -60,8 +60,9 @@ def load_of(
         num_gpus=setup.parallelism.num_gpus,
         build=rules_for(version),
     )
-    if not settings.context_tokens:  # -c 0: the model's own limit, which is the reservation here
-        settings = replace(settings, context_tokens=tokens)
+    if not settings.context_tokens:  # -c 0: what the model's own limit leaves to one sequence is reserved
+        streams = 1 if settings.unified else settings.sequences
+        settings = replace(settings, context_tokens=tokens * streams)
     has_own_slots = setup.default_sequences and settings.sequences != workload.sequences
     one = settings
     if settings.sequences > 1 and not has_own_slots:
@@ -69,11 +70,14 @@ def load_of(
     return LlamaLoad(settings, one, tokens != max(1, workload.context_tokens))
 
 
-def told_by(args: str, *, version: str | None, sequences: int | None) -> Mapping[str, object]:
+def told_by(
+    args: str, *, version: str | None, sequences: int | None, limit_tokens: int | None = None
+) -> Mapping[str, object]:
     """Return what flags say of options.
 
     Args:
         sequences: what an option says, which a context over all slots is divided by.
+        limit_tokens: of the model, which ``-c 0`` takes.
     """
     stated = parse(args)
     settings = settings_of(args, sequences=sequences, build=rules_for(version))
@@ -84,8 +88,8 @@ def told_by(args: str, *, version: str | None, sequences: int | None) -> Mapping
     if "sequences" in stated and settings.sequences == stated["sequences"]:
         found["sequences"] = settings.sequences
     if {"context", "context_each", "slot_limit"} & set(stated):
-        if settings.context_tokens:
-            own = context_sizes(settings, None).cells
+        if settings.context_tokens or limit_tokens:
+            own = context_sizes(settings, limit_tokens).cells
             found["max_model_len"] = min(own, settings.slot_tokens or own)
         else:
             found["max_model_len"] = "max"
