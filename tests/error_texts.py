@@ -21,6 +21,7 @@ NO_ERRORS = (
     "engines/vllm/devices.py", "engines/vllm/notes.py", "engines/sglang/devices.py", "engines/sglang/notes.py",
     "engines/tensorrt_llm/notes.py", "render/", "replay/figures.py", "replay/llamacpp.py", "replay/memory.py",
     "replay/models.py", "replay/plain.py", "replay/replaying.py", "replay/vllm.py", "replay/weights.py",
+    "verification/advising.py",
 )  # fmt: skip
 
 _SENTENCE = re.compile(r"[A-Za-z]\S* +\S|\{\} [a-z]")

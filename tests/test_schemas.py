@@ -14,12 +14,14 @@ import kvgauge
 from designs import DESIGNS, LOADS
 from gguf_files import QWEN3
 from kvgauge.errors import KvgaugeError
+from support import ROOT
 
 NAMES = (
     "size",
     "compare",
     "explain",
     "fit",
+    "verify",
     "accuracy",
     "models",
     "gpus",
@@ -117,6 +119,7 @@ COMMANDS = {
     "compare": ["compare", "Qwen/Qwen3-8B", "Qwen/Qwen3-30B-A3B"],
     "explain": ["explain", "Qwen/Qwen3.5-35B-A3B", "--lang", "zh"],
     "fit": ["fit", "Qwen/Qwen3-8B", "--kv-memory", "1GiB"],
+    "verify": ["verify", str(ROOT / "tests/logs/vllm_0.19.0_tp2.log")],
     "accuracy": ["accuracy"],
     "models": ["models"],
     "gpus": ["gpus"],

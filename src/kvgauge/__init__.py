@@ -19,9 +19,10 @@ if TYPE_CHECKING:
     from kvgauge.fit_result import FitResult
     from kvgauge.fitting import fit
     from kvgauge.models import Model, load
-    from kvgauge.size_result import SizeResult
     from kvgauge.replay.replaying import accuracy
+    from kvgauge.size_result import SizeResult
     from kvgauge.sizing import size
+    from kvgauge.verification.verifying import verify
 
 _PUBLIC = {
     "FitResult": "kvgauge.fit_result",
@@ -34,11 +35,12 @@ _PUBLIC = {
     "fit": "kvgauge.fitting",
     "load": "kvgauge.models",
     "size": "kvgauge.sizing",
+    "verify": "kvgauge.verification.verifying",
 }
 
 __all__ = [
-    "FitResult", "KvgaugeError", "Model", "SizeResult", "__version__", "accuracy", "compare", "explain", "fit",
-    "load", "size",
+    "FitResult", "KvgaugeError", "Model", "SizeResult", "__version__", "accuracy", "compare", "explain",
+    "fit", "load", "size", "verify",
 ]  # fmt: skip
 
 

@@ -16,13 +16,25 @@ from kvgauge.errors import FeatureUnsupportedError
 if TYPE_CHECKING:
     from kvgauge.render.messages import Lang
 
-VERBS = ("size", "compare", "explain", "fit", "accuracy", "models", "gpus", "engines", "doctor", "completion")
+VERBS = (
+    "size",
+    "compare",
+    "explain",
+    "fit",
+    "verify",
+    "accuracy",
+    "models",
+    "gpus",
+    "engines",
+    "doctor",
+    "completion",
+)
 SHELLS = ("bash", "zsh", "fish")
-LATER_VERBS = ("plan", "verify", "learn", "serve")
+LATER_VERBS = ("plan", "learn", "serve")
 
 _TRUE = frozenset({"1", "true", "t", "yes", "y", "on"})
 #: Options that make ``kvgauge MODEL`` mean ``fit``.
-_FIT_FLAGS = frozenset({"--gpu", "--memory", "--kv-memory"})
+_FIT_FLAGS = frozenset({"--gpu", "--memory", "--gpu-file", "--kv-memory"})
 _GROUP_FLAGS = frozenset({"--help", "-h", "--version"})
 
 

@@ -120,7 +120,7 @@ class Command(click.Command):
         if ctx.args:
             from kvgauge.cli.failures import too_many_words  # noqa: PLC0415
 
-            given = (values.get(name) for name in ("model", "filter", "file", "shell"))
+            given = (values.get(name) for name in ("model", "log", "filter", "file", "shell"))
             first = str(next(filter(None, given), ""))
             raise too_many_words(self.name or "", first, ctx.args)
         return rest
@@ -133,6 +133,8 @@ def make_command(verb: str) -> click.Command:
         params.append(click.Argument(["model"], required=verb != "size"))
     elif verb == "compare":
         params.append(click.Argument(["models"], nargs=-1, required=True, metavar="MODEL..."))
+    elif verb == "verify":
+        params.append(click.Argument(["log"]))
     elif verb == "accuracy":
         params.append(click.Argument(["file"], required=False))
     elif verb == "models":
@@ -150,6 +152,7 @@ _MODULES = {
     "compare": "answers",
     "explain": "answers",
     "fit": "fit",
+    "verify": "verify",
     "accuracy": "accuracy",
     "completion": "completion_script",
     "gpus": "gpus",

@@ -125,7 +125,14 @@ def _values(option: OptionRow) -> Iterable[str]:
         return dtype_words()
     if option.metavar in ("FILE", "FOLDER"):
         return (FILES,)
-    words = {"engine": _engines, "weights": _schemes, "gpu": _gpus, "gpu_file": _files, "context": _contexts}
+    words = {
+        "engine": _engines,
+        "weights": _schemes,
+        "gpu": _gpus,
+        "gpu_file": _files,
+        "context": _contexts,
+        "model": _models,
+    }
     return words[option.name]() if option.name in words else ()
 
 
@@ -160,7 +167,7 @@ def _arguments(given: Sequence[str], last: str) -> Iterable[str]:
         return SHELLS if len(given) == 1 else ()
     if verb == "help":
         return VERBS
-    if verb == "accuracy":
+    if verb in ("accuracy", "verify"):
         return (FILES,) if len(given) == 1 else ()
     if verb == "gpus":
         return _gpus()[:-1] if len(given) == 1 else ()

@@ -77,10 +77,24 @@ LOAD = (
 #: Options of ``fit`` beside the load.
 FIT = (
     OptionRow("gpu", ("--gpu",), "device", metavar="NAME[:COUNT]"),
+    OptionRow("memory", ("--memory",), "device", metavar="SIZE[:COUNT]"),
+    OptionRow("gpu_file", ("--gpu-file",), "device", metavar="FILE"),
     OptionRow("kv_memory", ("--kv-memory",), "device", metavar="SIZE"),
     OptionRow("utilization", ("--utilization", "--gpu-memory-utilization"), "device", metavar="SHARE"),
+    OptionRow("reserve", ("--reserve",), "device", metavar="SIZE"),
     OptionRow("check", ("--check",), "device", "flag"),
 )
+
+#: Options of ``verify`` beside those of a load that a log may leave open.
+VERIFY = (
+    OptionRow("model", ("--model",), "engine", metavar="MODEL"),
+    *(row for row in FIT if row.name in ("gpu", "utilization")),
+    *(
+        row for row in LOAD
+        if row.name not in ("encoder_tokens", "image_tokens", "shared_prefix", "index_dtype",
+                            "no_weights", "ep")
+    ),
+)  # fmt: skip
 
 CONFIGS = OptionRow("configs", ("--configs",), "engine", metavar="FOLDER")
 
@@ -109,13 +123,14 @@ LATER = (
 #: Of those, the ones that ``fit`` does not have either.
 _LATER_IN_FIT = tuple(row for row in LATER if row.name not in {own.name for own in FIT})
 
-ALL = (*LOAD, *FIT, CONFIGS, WHY, MARKDOWN, NDJSON, *OUTPUT, *_LATER_IN_FIT)
+ALL = (*LOAD, *FIT, VERIFY[0], CONFIGS, WHY, MARKDOWN, NDJSON, *OUTPUT, *_LATER_IN_FIT)
 
 VERB_OPTIONS: dict[str, tuple[OptionRow, ...]] = {
     "size": (*LOAD, WHY, MARKDOWN, NDJSON, *OUTPUT, *LATER),
     "compare": (*LOAD, MARKDOWN, *OUTPUT, *LATER),
     "explain": (*LOAD, MARKDOWN, *OUTPUT, *LATER),
     "fit": (*FIT, *LOAD, MARKDOWN, *OUTPUT, *_LATER_IN_FIT),
+    "verify": (*VERIFY, MARKDOWN, *OUTPUT),
     "accuracy": (CONFIGS, MARKDOWN, *OUTPUT),
     "models": (MARKDOWN, *OUTPUT),
     "gpus": (MARKDOWN, *OUTPUT),

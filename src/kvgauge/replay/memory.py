@@ -37,9 +37,9 @@ def pool(record: Record, finder: ModelFinder) -> Figure:
     """GiB of the pool: the share of the card, less weights and the terms as they are predicted."""
     measured = needed(record.number("kv_available_gib"), "kv_available_gib")
     total = needed(total_gib(record), "total_gpu_gib")
-    share = record.number("gpu_memory_utilization") or float(
-        rules_for(settings_of(record).version).utilization
-    )
+    settings = settings_of(record)
+    told = settings.utilization or rules_for(settings.version).utilization
+    share = record.number("gpu_memory_utilization") or float(told)
     loaded = _weights(record, finder)
     low, central, high = pool_range(int(total * GIB), str(share), int(loaded * GIB), _terms(record, finder))
     return Figure(

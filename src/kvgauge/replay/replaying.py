@@ -84,7 +84,7 @@ def outcomes(records: Iterable[Record], finder: ModelFinder) -> Iterator[Outcome
         for quantity in QUANTITIES:
             if quantity in wanted:
                 found = _outcome(plan, engine, quantity)
-                if "usable_for" in record.fields or found.reason != "null":
+                if "usable_for" in record.fields or found.skip != "null":
                     yield found
             elif any(record.number(name) is not None or record.inner(name) for name in _PRINTED[quantity]):
                 yield Outcome.of(record, quantity, skip=_untied(record))

@@ -92,7 +92,16 @@ def bytes_per_token(replay: SglangReplay) -> Figure:
     printed, rounding = replay.cache()
     slots = replay.tokens() + replay.found.page_size_tokens
     ours = replay.found.printed_bytes_per_token
-    return Figure(printed * GIB / slots, float(ours), rounding * GIB / replay.tokens() + ours / slots)
+    return Figure(
+        printed * GIB / slots,
+        float(ours),
+        rounding * GIB / replay.tokens() + ours / slots,
+        because=_each(replay),
+    )
+
+
+def _each(replay: SglangReplay) -> str:
+    return f"{float(replay.found.printed_bytes_per_token):,.10g} B a token"
 
 
 def cache_size(replay: SglangReplay) -> Figure:
@@ -101,7 +110,7 @@ def cache_size(replay: SglangReplay) -> Figure:
     found = replay.found
     page = found.page_size_tokens * found.printed_bytes_per_token / MIB
     ours = replay.tokens() * found.printed_bytes_per_token / MIB + page
-    return Figure(printed * 1024, ours, rounding * 1024 + page)
+    return Figure(printed * 1024, ours, rounding * 1024 + page, because=_each(replay))
 
 
 def state_size(replay: SglangReplay) -> Figure:
@@ -130,7 +139,7 @@ def kv_tokens(replay: SglangReplay) -> Figure:
     measured = replay.tokens()
     each = replay.found.printed_bytes_per_token
     page = replay.found.page_size_tokens
-    return Figure(measured, printed * GIB / each - page, rounding * GIB / each + page)
+    return Figure(measured, printed * GIB / each - page, rounding * GIB / each + page, because=_each(replay))
 
 
 FIGURES: Mapping[str, Callable[[SglangReplay], Figure]] = MappingProxyType({

@@ -71,7 +71,8 @@ def settings_of(record: Record) -> TrtllmSettings:
 def bytes_per_token(replay: TrtllmReplay) -> Figure:
     """Bytes of the pool over its tokens."""
     pool, tokens = replay.pool_and_tokens()
-    return Figure(pool * GIB / tokens, float(replay.found.bytes_per_token), HALF_STEP * GIB / tokens)
+    each = float(replay.found.bytes_per_token)
+    return Figure(pool * GIB / tokens, each, HALF_STEP * GIB / tokens, because=f"{each:,.10g} B a token")
 
 
 def kv_tokens(replay: TrtllmReplay) -> Figure:

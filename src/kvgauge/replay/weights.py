@@ -125,8 +125,8 @@ def stored_of(model: Model, scheme: str) -> StoredWeights:
 def _vllm_bytes(record: Record, model: Model, stored: StoredWeights, scheme: str) -> int:
     settings = vllm.settings_of(record)
     architecture = model.architecture
-    experts = settings.tensor if settings.expert_parallel else 1
-    layout = Parallelism(settings.tensor, settings.pipeline, 1, experts)
+    experts = settings.tensor * settings.data if settings.expert_parallel else 1
+    layout = Parallelism(settings.tensor, settings.pipeline, settings.data, experts)
     policy = shard_policy(
         model_type=architecture.model_type,
         compute_capability=_capability(record) or settings.gpu.capability or DEFAULT_GPU.capability or (9, 0),

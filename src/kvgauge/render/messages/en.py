@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kvgauge.render.messages import accuracy_en, fit_en, gpus_en, llamacpp_en, serving_en
+from kvgauge.render.messages import accuracy_en, fit_en, gpus_en, llamacpp_en, serving_en, verify_en
 
 #: English notes are the notes' own messages.
 NOTES: Mapping[str, str] = {}
 
 MESSAGES: Mapping[str, str] = {
     **accuracy_en.MESSAGES,
+    **verify_en.MESSAGES,
     **fit_en.MESSAGES,
     **llamacpp_en.MESSAGES,
     **serving_en.MESSAGES,

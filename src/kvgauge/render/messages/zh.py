@@ -4,21 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kvgauge.render.messages import accuracy_zh, fit_zh, gpus_zh, llamacpp_zh, serving_zh
+from kvgauge.render.messages import accuracy_zh, fit_zh, gpus_zh, llamacpp_zh, serving_zh, verify_zh
 
 NOTES: Mapping[str, str] = {
     **fit_zh.NOTES,
     **llamacpp_zh.NOTES,
     **serving_zh.NOTES,
     **gpus_zh.NOTES,
+    **verify_zh.NOTES,
     "kv_dtype_prescribed": "检查点要求使用 {dtype} 的 KV 缓存（{field}）",
     "kv_dtype_partial": "KV dtype 不影响：{streams}",
     "dtype_assumed": "配置没有写 dtype；凡随模型 dtype 的部分按 bf16 计算",
-    "kept_layers_assumed": "{field} 没有列出全部保持 16 位的层；仅把该方法本来就不量化的层按 16 位计算，文件可能更大",
+    "kept_layers_assumed": (
+        "{field} 没有列出全部保持 16 位的层；仅把该方法本来就不量化的层按 16 位计算，"
+        "文件可能更大"
+    ),
     "group_size_assumed": "{field} 的分组大小取惯用值，并非已知；文件大小可能不同",
     "inferred": "未知的模型类型 {model_type}；仅根据形状字段读取",
     "gguf_kv_dtype": "GGUF 的缓存默认用 f16，与权重的量化无关（与 llama.cpp 一致）；可用 --kv-dtype 指定",
-    "llamacpp_context_rounded": "llama.cpp 把 {asked} token 的上下文向上取整为 {rounded}，即每个序列 256 的倍数",
+    "llamacpp_context_rounded": (
+        "llama.cpp 把 {asked} token 的上下文向上取整为 {rounded}，"
+        "即每个序列 256 的倍数"
+    ),
     "gguf_window_unused": "文件写有 {window} token 的窗口，但 llama.cpp 对 {architecture} 不使用它",
     "gguf_latent_expanded": "文件没有 {key}，因此保留展开后的各头，是潜向量的许多倍；重新转换的文件会有该键",
     "gguf_head_assumed": "没有键说明输出头是否就是嵌入矩阵；按已发布模型的做法计算（共用：{tied}）",
@@ -32,6 +39,7 @@ NOTES: Mapping[str, str] = {
     "weights_files_not_counted": "{files}：在所读权重之外，未计入",
     "weights_headers_unread": "无法读取权重文件的文件头：{why}",
     "weights_unknown": "未计权重：{why}",
+    "weights_loaded_as": "引擎以 {loaded} 载入 {stored} 权重：每卡按载入后的大小计，而非存储的大小",
     "weights_mmproj": "语言模型的 GGUF 不含视觉或音频部分：{count} 个参数另存一个文件（mmproj）",
     "mtp_weights_unknown": "多 token 预测：缓存已计入，权重未知",
     "no_cache": "编码器在 token 之间不保留缓存",
@@ -64,6 +72,7 @@ NOTES: Mapping[str, str] = {
 
 MESSAGES: Mapping[str, str] = {
     **accuracy_zh.MESSAGES,
+    **verify_zh.MESSAGES,
     **fit_zh.MESSAGES,
     **llamacpp_zh.MESSAGES,
     **serving_zh.MESSAGES,

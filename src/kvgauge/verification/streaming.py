@@ -1,0 +1,75 @@
+"""Lines of a log, however long it is: bounded in memory, plain text, without colour."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from kvgauge.errors import InvalidRequestError, ModelNotFoundError
+
+#: A line is read up to here; start-up lines with every setting of an engine are some KiB long.
+MAX_LINE_BYTES = 64 << 10
+#: Beyond this a log is not read on.
+MAX_LOG_BYTES = 8 << 30
+
+_ESCAPES = re.compile(r"\x1b(?:\[[0-9;?]{0,16}[ -/]{0,4}[@-~]|\][^\x07\x1b]{0,64}\x07?|[@-Z\\-_])")
+
+
+def log_lines(stream: BinaryIO, wanted: re.Pattern[bytes]) -> Iterator[str]:
+    """Yield the lines that hold one of the wanted words; the rest of one that is too long is dropped.
+
+    Args:
+        stream: the log, read once from start to end.
+        wanted: words of lines that anything is read from; looked for in the raw bytes, as most lines
+        have none.
+    """
+    total, continues = 0, False
+    while total < MAX_LOG_BYTES and (line := stream.readline(MAX_LINE_BYTES)):
+        total += len(line)
+        is_rest, continues = continues, not line.endswith(b"\n")
+        if is_rest or wanted.search(line) is None:
+            continue
+        # A progress bar rewrites its line.
+        for part in line.decode("utf-8", "replace").split("\r"):
+            yield plain(part)
+
+
+def plain(text: str) -> str:
+    r"""Return a line without colour and control characters.
+
+    >>> plain("\x1b[36m(EngineCore_0 pid=7)\x1b[0m INFO ready\n")
+    '(EngineCore_0 pid=7) INFO ready'
+    """
+    bare = _ESCAPES.sub("", text)
+    return "".join(c if c.isprintable() or c == "\t" else " " for c in bare).strip()
+
+
+def open_log(path: str | Path) -> BinaryIO:
+    """Open a log; ``-`` is standard input.
+
+    Raises:
+        ModelNotFoundError: no such file, or it can't be read.
+        InvalidRequestError: a folder, or nothing is piped in.
+    """
+    if str(path) == "-":
+        import sys  # noqa: PLC0415 - only a pipe needs it
+
+        if sys.stdin is None or sys.stdin.isatty():
+            raise InvalidRequestError(
+                "nothing is piped in", hint="for example: kvgauge verify - < server.log", field="LOG"
+            )
+        return sys.stdin.buffer
+    file = Path(path)
+    if file.is_dir():
+        raise InvalidRequestError(f"{file.name} is a folder", hint="give the log itself", field="LOG")
+    try:
+        return file.open("rb")
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "no such file"
+        raise ModelNotFoundError(
+            f"{file.name} can't be read: {reason}",
+            hint="give the file that the engine's output was written to, or - for a pipe",
+            field="LOG",
+        ) from None
