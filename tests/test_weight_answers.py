@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import struct
 
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import given, settings
 import kvgauge
 from kvgauge.arithmetic import evaluate
 from kvgauge.errors import FeatureUnsupportedError, InvalidRequestError
+from kvgauge.render.messages import zh
 from strategies import models
 from support import config_of
 
@@ -161,6 +163,19 @@ def test_without_weights():
     assert result.weights is None
     assert result.to_dict()["weights"] is None
     assert not any(step.id.startswith("weights") for step in kvgauge.explain(result).steps)
+
+
+def test_a_32_bit_model_says_that_ranks_hold_it_in_16():
+    result = kvgauge.size("allenai/OLMo-1B-hf", context=64, engine="vllm")
+    assert result.weights.total_bytes == 2 * result.weights.per_rank_bytes[0]
+    said = [note for note in result.notes if note.code == "weights_loaded_as"]
+    assert [dict(note.values) for note in said] == [{"stored": "f32", "loaded": "bf16"}]
+    assert set(re.findall(r"{(\w+)}", zh.NOTES["weights_loaded_as"])) == {"stored", "loaded"}
+    for other in (
+        kvgauge.size("allenai/OLMo-1B-hf", context=64),
+        kvgauge.size("Qwen/Qwen3-8B", context=64, engine="vllm"),
+    ):
+        assert not any(note.code == "weights_loaded_as" for note in other.notes)
 
 
 def test_weights_that_are_not_known_leave_the_cache_alone():

@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import checkpoints as made
+import kvgauge
 from hub_server import COMMIT, File, HubServer
 from kvgauge.architecture import Note
 from kvgauge.errors import DamagedFileError, ModelNotFoundError
@@ -118,6 +119,24 @@ def test_no_weights_beside_a_config(tmp_path):
     other = tmp_path / "model" / "qwen.json"
     other.write_text(json.dumps(made.LLAMA))
     assert load_raw(other).weight_files is None  # who knows whose weights lie beside it
+
+
+@pytest.mark.parametrize("name", ["adapter_model.safetensors", "diffusion_pytorch_model.safetensors"])
+def test_an_adapter_is_not_answered_with_the_model_beside_it(tmp_path, name):
+    model = folder(tmp_path, SINGLE, OTHERS)
+    with pytest.raises(ModelNotFoundError, match="holds no language model") as caught:
+        load_raw(model / name)
+    assert "its folder" in caught.value.hint
+
+
+def test_a_gguf_beside_a_config_is_said_to_be_left_out(tmp_path):
+    model = folder(tmp_path, {"model-Q4_K_M.gguf": b"GGUF", "model-Q8_0.gguf": b"GGUF"})
+    result = kvgauge.size(model, context=64)
+    assert result.weights.stored.source == "config"
+    said = [dict(note.values)["files"] for note in result.notes if note.code == "weights_files_not_counted"]
+    assert said == ["model-Q4_K_M.gguf, model-Q8_0.gguf"]
+    both = folder(tmp_path / "both", SINGLE, {"model-Q8_0.gguf": b"GGUF"})
+    assert "weights_files_not_counted" not in codes(kvgauge.size(both, context=64).notes)
 
 
 @pytest.mark.parametrize("name", ["model.safetensors.index.json", "model-00002-of-00003.safetensors"])

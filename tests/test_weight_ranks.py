@@ -211,6 +211,17 @@ def test_fewer_expert_ranks_than_tensor_ranks_cut_each_expert():
     assert rank_bytes(experts(16), Parallelism(4, 1, 1, 2), num_layers=1) == (8 * 2048,) * 4
 
 
+def test_sizes_that_a_hint_names_are_possible():
+    """StarCoder2-15B has 48 heads over 4 KV heads: 32 and 64 ranks keep the KV heads whole, not the others."""
+    for engine in ("vllm", "sglang"):
+        with pytest.raises(FeatureUnsupportedError, match="4 KV heads can't be spread") as caught:
+            kvgauge.size("bigcode/starcoder2-15b", context=64, engine=engine, tp=6)
+        named = [int(number) for number in re.findall(r"\d+", caught.value.hint)]
+        assert named == [1, 2, 4]
+        for tp in named:
+            kvgauge.size("bigcode/starcoder2-15b", context=64, engine=engine, tp=tp)
+
+
 def test_an_impossible_expert_split_names_what_can():
     with pytest.raises(FeatureUnsupportedError, match="can't be spread") as caught:
         rank_bytes(experts(16), Parallelism(4, 1, 1, 3), num_layers=1)

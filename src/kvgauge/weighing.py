@@ -76,7 +76,22 @@ def answer_weights(
     policy = None if cut is None or layout is not None else cut(_experts(stored, model.raw.config))
     answer = WeightAnswer(stored, model.architecture, parallelism, mtp, grade, what_if, layout, policy)
     _ = answer.per_rank_bytes  # refuses an impossible split now, not when it is printed
-    return answer, notes
+    return answer, (*notes, *_loaded_notes(stored, policy))
+
+
+def _loaded_notes(stored: StoredWeights, policy: ShardPolicy | None) -> tuple[Note, ...]:
+    """Say that ranks hold less than the file where the engine loads its weights in a narrower dtype."""
+    cast = {} if policy is None else policy.loaded_as
+    kept = sorted({item.format.name for item in stored.families} & set(cast))
+    return tuple(
+        Note(
+            "weights_loaded_as",
+            "info",
+            f"the engine loads {name} weights in {cast[name]}: a rank holds them so, not as they are stored",
+            (("stored", name), ("loaded", cast[name])),
+        )
+        for name in kept
+    )
 
 
 def _experts(stored: StoredWeights, config: Mapping[str, object]) -> Experts:
@@ -111,7 +126,7 @@ def weigh_as(raw: RawModel, architecture: ModelArchitecture, word: str) -> Weigh
     weights = _gguf_families(raw) if is_gguf(raw.config) else _families(raw)
     if weights is None:
         raise FeatureUnsupportedError(
-            f"--weights {word[:40]}: the tensors of {architecture.model_type or 'this type'} are not known",
+            f"--weights {word[:40]}: {_why_unknown(raw, architecture)}",
             hint="leave --weights out",
             field="weights",
         )
@@ -158,24 +173,36 @@ def weigh(raw: RawModel, architecture: ModelArchitecture, progress: Progress | N
         DamagedFileError: a weight file that the user named is damaged.
     """
     if is_gguf(raw.config):
-        return _weighed(lambda: _from_gguf(raw), architecture)._replace(layout=_layout(raw))
+        return _weighed(lambda: _from_gguf(raw), raw, architecture)._replace(layout=_layout(raw))
     held = Weighed(None) if raw.overrides else _from_files(raw, architecture, progress)
     if held.stored is not None:
         return held
-    stored, notes, *_ = _weighed(lambda: _from_config(raw, architecture), architecture)
+    stored, notes, *_ = _weighed(lambda: _from_config(raw, architecture), raw, architecture)
     return Weighed(stored, (*held.notes, *notes))
 
 
-def _weighed(read: Callable[[], StoredWeights | None], architecture: ModelArchitecture) -> Weighed:
+def _weighed(
+    read: Callable[[], StoredWeights | None], raw: RawModel, architecture: ModelArchitecture
+) -> Weighed:
     """Return what is read, or a note that says why it can't be."""
     try:
         stored = read()
     except KvgaugeError as error:
         return Weighed(None, (_unknown(error.message),))
     if stored is None:
-        kind = architecture.model_type or "this type"
-        return Weighed(None, (_unknown(f"the tensors of {kind} are not known"),))
+        return Weighed(None, (_unknown(_why_unknown(raw, architecture)),))
     return Weighed(stored, _not_said(stored.notes, architecture))
+
+
+def _why_unknown(raw: RawModel, architecture: ModelArchitecture) -> str:
+    """Return what is missing of a model whose tensors are not known."""
+    if not is_gguf(raw.config):
+        from kvgauge.readers.hf.weights import why_unknown  # noqa: PLC0415 - one dialect is loaded
+
+        why = why_unknown(raw.config)
+        if why:
+            return why
+    return f"the tensors of {architecture.model_type or 'this type'} are not known"
 
 
 def _not_said(notes: tuple[Note, ...], architecture: ModelArchitecture) -> tuple[Note, ...]:
@@ -212,7 +239,7 @@ def _from_files(raw: RawModel, architecture: ModelArchitecture, progress: Progre
     if stored is not None and stored.source == "index":
         from kvgauge.stated_total import with_parts  # noqa: PLC0415 - headers say more
 
-        config = _weighed(lambda: _from_config(raw, architecture), architecture).stored
+        config = _weighed(lambda: _from_config(raw, architecture), raw, architecture).stored
         split = with_parts(stored, config) if config is not None else None
         return Weighed(split, split.notes) if split is not None else Weighed(stored, notes)
     return Weighed(stored, notes)

@@ -21,8 +21,8 @@ def read_path(path: Path) -> RawModel:
     """Read a config file and the quantisation file beside it, or a GGUF; of a folder, the one that it holds.
 
     Raises:
-        ModelNotFoundError: nothing there. InvalidRequestError: a folder of several GGUF models.
-        DamagedFileError: neither, or not readable.
+        ModelNotFoundError: nothing there, or no language model. InvalidRequestError: a folder of several
+            GGUF models. DamagedFileError: neither, or not readable.
     """
     try:
         return _read(path.expanduser())
@@ -37,6 +37,8 @@ def _read(path: Path) -> RawModel:
     folder = path.is_dir()
     named = "" if folder or not path.is_file() or not path.name.endswith(_WEIGHTS) else path.name
     file = path / _CONFIG_FILE if folder else path.with_name(_CONFIG_FILE) if named else path
+    if named:
+        _refuse_other_models(named)
     if named and not file.is_file():
         raise ModelNotFoundError(
             f"there is no config.json beside {path.name}",
@@ -60,6 +62,18 @@ def _read(path: Path) -> RawModel:
     quantization = parse_object(_read_bytes(quant), str(quant)) if quant.is_file() else None
     weights = LocalWeights(file.parent, named) if file.name == _CONFIG_FILE else None
     return RawModel(str(path), "file", config, quantization=quantization, weight_files=weights)
+
+
+def _refuse_other_models(name: str) -> None:
+    """Refuse a weight file that is an adapter or the like: the config beside it describes another model."""
+    from kvgauge.sources.weight_sets import is_other_model  # noqa: PLC0415 - few name a weight file
+
+    if is_other_model(name):
+        raise ModelNotFoundError(
+            f"{name} holds no language model",
+            hint="give the model's own weight file, its config.json or its folder",
+            field="MODEL",
+        )
 
 
 def _gguf_of(folder: Path) -> RawModel | None:

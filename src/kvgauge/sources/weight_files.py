@@ -86,7 +86,17 @@ class LocalWeights:
         """Return what the folder's weight files say; see ``WeightFiles``."""
         from kvgauge.sources.weight_sets import Access, find_weights  # noqa: PLC0415 - few ask for it
 
-        return find_weights(Files(self._names()), Access(self._open, progress=progress), self.named)
+        found = find_weights(Files(self._names()), Access(self._open, progress=progress), self.named)
+        gguf = () if found is not None else self._gguf()
+        return FoundWeights("unread", beside=gguf) if gguf else found
+
+    def _gguf(self) -> tuple[str, ...]:
+        """Return the GGUF files of a folder without other weights; no config says which one is meant."""
+        try:
+            names = [path.name for path in self.folder.iterdir() if path.suffix.lower() == ".gguf"]
+        except OSError:
+            return ()
+        return tuple(sorted(name for name in names if not self._is_pointer(name)))
 
     def _names(self) -> dict[str, int | None]:
         """Return the files that are really there: a pointer of Git LFS stands for one that is not."""

@@ -113,8 +113,13 @@ def find_weights(files: Files, access: Access, named: str = "") -> FoundWeights 
         return FoundWeights("unread", failure=error.message, files=(chosen.index or chosen.files[0],))
 
 
+def is_other_model(name: str) -> bool:
+    """Whether a weight file is, by its name, no language model: an adapter, a scheduler, an optimizer."""
+    return _OTHER_MODELS.match(name) is not None
+
+
 def _sets(names: Names) -> list[_Set]:
-    own = [name for name in names if "/" not in name and not _OTHER_MODELS.match(name)]
+    own = [name for name in names if "/" not in name and not is_other_model(name)]
     sets = [_Set((), name) for name in own if name.endswith(INDEX)]
     groups: dict[tuple[str, int], list[str]] = {}
     for name in sorted(own):
@@ -197,7 +202,7 @@ def _others(names: Names, taken: set[str]) -> tuple[tuple[str, ...], tuple[str, 
         if "/" not in name
         and name not in taken
         and (name.endswith(SAFETENSORS) or _BIN.fullmatch(name))
-        and not _OTHER_MODELS.match(name)
+        and not is_other_model(name)
     )
     again = tuple(name for name in files if _AGAIN.fullmatch(name))
     return again, tuple(name for name in files if name not in again)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 from kvgauge.architecture import Note
@@ -14,11 +15,16 @@ from kvgauge.readers.hf.patterns import read_pattern
 from kvgauge.readers.hf.rows import ModelTypeRow, class_defaults, model_type_row
 from kvgauge.readers.hf.weights.decoder import DecoderLayers
 from kvgauge.readers.hf.weights.defaults import weight_defaults
+from kvgauge.readers.hf.weights.drafts import draft_type
 from kvgauge.readers.hf.weights.stacks import Stack, Trace, stack_families, tower_layers
 from kvgauge.readers.hf.weights.symbols import MAIN_SIZES, Symbols
 from kvgauge.readers.hf.weights.tables import StackRow, WeightRow, weight_row
 from kvgauge.readers.values import MAX_LAYERS, as_count, is_int
 from kvgauge.weights import ModelWeights, Part, TensorFamily, WeightShard
+
+
+class _NotKnownError(Exception):
+    """The tensors of a config are not known; says why."""
 
 
 def read_weights(config: Mapping[str, object]) -> ModelWeights | None:
@@ -27,7 +33,23 @@ def read_weights(config: Mapping[str, object]) -> ModelWeights | None:
     Raises:
         UnknownArchitectureError, MissingFieldError, InvalidFieldError: the config can't be understood.
     """
-    return _read(config, None)
+    try:
+        return _read(config, None)
+    except _NotKnownError:
+        return None
+
+
+def why_unknown(config: Mapping[str, object]) -> str:
+    """Return why ``read_weights`` knows no tensors, in words; "" where it does.
+
+    Raises:
+        UnknownArchitectureError, MissingFieldError, InvalidFieldError: as ``read_weights``.
+    """
+    try:
+        _read(config, None)
+    except _NotKnownError as error:
+        return str(error)
+    return ""
 
 
 def weight_fields(config: Mapping[str, object]) -> Trace:
@@ -37,11 +59,12 @@ def weight_fields(config: Mapping[str, object]) -> Trace:
         UnknownArchitectureError, MissingFieldError, InvalidFieldError: as ``read_weights``.
     """
     trace: Trace = {}
-    _read(config, trace)
+    with suppress(_NotKnownError):
+        _read(config, trace)
     return trace
 
 
-def _read(config: Mapping[str, object], trace: Trace | None) -> ModelWeights | None:
+def _read(config: Mapping[str, object], trace: Trace | None) -> ModelWeights:
     view, model_type = language_view(config, ReadLog())
     top_type = config.get("model_type") if view.path else model_type
     row = weight_row(top_type) if isinstance(top_type, str) else None
@@ -50,9 +73,17 @@ def _read(config: Mapping[str, object], trace: Trace | None) -> ModelWeights | N
         own_type = str(class_defaults(row.model_type).get("_text") or row.text_type)
         model_type = row.text_type
     made_of = row.nested.get(model_type, model_type) if row is not None else model_type
-    text_row = row if row is None or made_of == row.model_type else weight_row(made_of)
+    draft = draft_type(view, model_type)
+    if draft == "":
+        raise _NotKnownError("it is a draft for speculative decoding, whose file does not tell its tensors")
+    text_row = (
+        row if draft is None and (row is None or made_of == row.model_type) else weight_row(draft or made_of)
+    )
     if row is None or (text_row is None and row.text):
-        return None
+        kind = top_type if row is None and isinstance(top_type, str) else model_type
+        name = short(kind).strip("'\"")
+        text = f"the tensors of {name} are not known" if name else "the file names no model type"
+        raise _NotKnownError(text)
     families: list[TensorFamily] = []
     mtp: list[TensorFamily] = []
     implied: dict[str, object] = {}
@@ -64,15 +95,12 @@ def _read(config: Mapping[str, object], trace: Trace | None) -> ModelWeights | N
         if trace is not None and own is not None:
             trace.update({row.prefix + name: fields for name, fields in own.items()})
         mtp = _prefixed(mtp, row.prefix)
-        if not _accounts_for(view, model_type_row(model_type), families):
-            return None
+        _check_accounted(view, model_type_row(model_type), families)
     top = ConfigView(config, view.log)
     stacks = (*row.stacks, *(text_row.stacks if text_row is not None and text_row is not row else ()))
-    if _has_strange_tower(stacks, top):
-        return None
+    _check_towers(stacks, top, row.model_type)
     for stack in stacks:
-        if not _known_kind(stack, top):
-            return None
+        _check_kind(stack, top)
         families += _stack_families(stack, top, view, trace)
     return ModelWeights(tuple(families), tuple(mtp), _implied_notes(implied, view.log))
 
@@ -89,24 +117,36 @@ def _implied_notes(implied: dict[str, object], log: ReadLog) -> tuple[Note, ...]
 
 
 MAX_MTP_LAYERS = 100
+_WIDTHS = ("moe_intermediate_size", "intermediate_size")
 _EXPERT_COUNTS = ("num_experts", "n_routed_experts", "num_local_experts", "moe_num_experts")
 
 
-def _accounts_for(view: ConfigView, row: ModelTypeRow, families: list[TensorFamily]) -> bool:
-    """Whether the tensors explain what the config speaks of; a file under a plainer type's name does not."""
+def _check_accounted(view: ConfigView, row: ModelTypeRow, families: list[TensorFamily]) -> None:
+    """Refuse a config that speaks of what no tensor explains, as a file under a plainer type's name does."""
+    field = _unaccounted(view, row, families)
+    empty = next((name for name in _WIDTHS if view.values.get(name) == 0), None) if field else None
+    if empty:
+        raise _NotKnownError(f"{empty} is 0 in the file, and no tensor accounts for {field}")
+    if field:
+        raise _NotKnownError(f"no tensor known of {row.model_type} accounts for {field} in the file")
+
+
+def _unaccounted(view: ConfigView, row: ModelTypeRow, families: list[TensorFamily]) -> str:
     parts = {family.part for family in families}
-    counts = [view.values.get(name) for name in _EXPERT_COUNTS]
-    if Part.EXPERTS not in parts and any(is_int(count) and count > 1 for count in counts):
+    counts = {name: view.values.get(name) for name in _EXPERT_COUNTS}
+    field = next((name for name, count in counts.items() if is_int(count) and count > 1), "")
+    if Part.EXPERTS not in parts and field:
         # Nemotron-H's class writes a number of experts into files of models without any.
         kinds = view.values.get("layers_block_type")
         if not isinstance(kinds, list | tuple) or "mlp" not in kinds or "moe" in kinds:
-            return False
+            return field
     words = "+".join(set(read_pattern(view, row).words)).split("+")
     if "conv" in words and Part.CONVOLUTION not in parts:
-        return False
+        return "convolution layers"
     if "state" in words and not parts & {Part.LINEAR_ATTENTION, Part.MAMBA, Part.CONVOLUTION}:
-        return False
-    return not is_latent(view) or any(".kv_b_proj" in family.name for family in families)
+        return "recurrent layers"
+    latent = is_latent(view) and not any(".kv_b_proj" in family.name for family in families)
+    return "kv_lora_rank" if latent else ""
 
 
 def _tied(config: Mapping[str, object], row: WeightRow, text_row: WeightRow, view: ConfigView) -> bool:
@@ -195,11 +235,12 @@ def _prefixed(families: list[TensorFamily], prefix: str) -> list[TensorFamily]:
     return [replace(family, name=prefix + family.name) for family in families] if prefix else families
 
 
-def _known_kind(row: StackRow, top: ConfigView) -> bool:
-    """Whether the tensors of a part are known, where a composite may be made with parts of several kinds."""
+def _check_kind(row: StackRow, top: ConfigView) -> None:
+    """Refuse a part of a kind whose tensors are not known, where there are several."""
     section = top.section(row.section) if row.section and row.kinds else None
-    kind = section.text("model_type") if section is not None else None
-    return kind is None or kind in row.kinds
+    kind = section.text(row.kind_field) if section is not None else None
+    if kind is not None and kind not in row.kinds:
+        raise _NotKnownError(f"the tensors of {row.section}.{row.kind_field} {short(kind)} are not known")
 
 
 _TOWERS = ("vision_config", "audio_config")
@@ -210,11 +251,13 @@ def _tells_towers(top: ConfigView) -> bool:
     return any(top.mentions(name) for name in ("transformers_version", *_TOWERS))
 
 
-def _has_strange_tower(stacks: Sequence[StackRow], top: ConfigView) -> bool:
-    """Whether the file describes a tower that is no part of what its type is known to be made of."""
+def _check_towers(stacks: Sequence[StackRow], top: ConfigView, model_type: str) -> None:
+    """Refuse a file that describes a tower that is no part of what its type is known to be made of."""
     known = {row.section.partition(".")[0] for row in stacks}
-    sections = (top.section(name) for name in _TOWERS if name not in known)
-    return any(section is not None and section.values for section in sections)
+    for name in _TOWERS:
+        section = top.section(name) if name not in known else None
+        if section is not None and section.values:
+            raise _NotKnownError(f"{model_type} is not known with a {name}")
 
 
 def _stack_families(
@@ -233,7 +276,7 @@ def _stack_families(
     stack = Stack(view, row.blocks, let, defaults, row.rename, top, trace)
     symbols = Symbols(view, let, {}, stack.defaults, top)
     count = as_count(symbols.evaluate(row.repeat), row.repeat, low=0, high=MAX_LAYERS) if row.repeat else 0
-    return stack_families(stack, tower_layers(count))
+    return stack_families(stack, tower_layers(count, unlike=row.unlike))
 
 
 def _hidden(text: ConfigView) -> dict[str, int]:

@@ -126,9 +126,9 @@ def _stated_as(symbols: Symbols, value: object) -> str | None:
     return next((p for p in reversed(read) if read[p] == value and type(read[p]) is type(value)), None)
 
 
-def tower_layers(count: int) -> Iterable[tuple[object, LayerFacts]]:
-    """Yield the layers of a tower, all alike but for what lists say by index."""
+def tower_layers(count: int, *, unlike: bool = False) -> Iterable[tuple[object, LayerFacts]]:
+    """Yield the layers of a tower, all alike but for what lists say by index, or each of its own kind."""
     facts: dict[str, int | Callable[[], int]]
     for index in range(count):
         facts = {"layer": index, "count": count}
-        yield 0, facts
+        yield index if unlike else 0, facts

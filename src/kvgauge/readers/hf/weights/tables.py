@@ -53,7 +53,9 @@ class StackRow:
         repeat: expression for the layers of a tower; "" for the decoder, whose pattern says it.
         default_type: model type whose class defaults stand for fields that the section omits.
         optional: a file without the section has no such part.
-        kinds: model types that the section may name; empty where it may name any.
+        kinds: kinds that the section may name; empty where it may name any.
+        kind_field: field of the section that names its kind.
+        unlike: the layers of a tower differ by their index.
     """
 
     blocks: tuple[str, ...]
@@ -64,6 +66,8 @@ class StackRow:
     default_type: str = ""
     optional: bool = False
     kinds: tuple[str, ...] = ()
+    kind_field: str = "model_type"
+    unlike: bool = False
 
 
 @dataclass(frozen=True, slots=True)

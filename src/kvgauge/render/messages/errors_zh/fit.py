@@ -26,7 +26,6 @@ TABLE: Mapping[str, str] = {
     ),
     "--{0} max: the config states no limit": "--{0} max：配置没有写上限",
     # weights
-    "--weights {0}: the tensors of {kind?} are not known": "--weights {0}：{kind?} 的张量未知",
     "the tensors of {kind?} are not known": "{kind?} 的张量未知",
     "this type": "该类型",
     "leave --weights out": "请去掉 --weights",
