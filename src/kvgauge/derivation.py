@@ -19,6 +19,7 @@ from kvgauge.formulas import Number, packed_bits
 from kvgauge.group_steps import group_step, group_title, with_meanings
 from kvgauge.layers import Axis, Mechanism, Role
 from kvgauge.models import ModelLike
+from kvgauge.placed_steps import placed_steps
 from kvgauge.plain_steps import PLAIN_SOURCE, plain_steps
 from kvgauge.rank_steps import rank_steps
 from kvgauge.reasons import less_reason, why_sentence
@@ -94,6 +95,7 @@ def explain(
     steps += [_sequence_step(facts), _total_step(facts), _fixed_step(facts), _growth_step(facts)]
     if "blocks" in facts.cache.demand.details:
         steps += block_steps(facts)
+    steps += placed_steps(facts)
     steps += rank_steps(facts)
     if result.theory is not None:
         steps.append(_theory_step(result.theory, facts))

@@ -52,7 +52,8 @@ def buffers(
     vocabulary = dict(architecture.dimensions).get("vocab_size")
     if vocabulary:
         size = 4 * vocabulary * sizes.sequences
-        text = f"4 B × {vocabulary} logits × {sizes.sequences} sequences"
+        plural = "s" * (sizes.sequences != 1)
+        text = f"4 B × {vocabulary} logits × {sizes.sequences} sequence{plural}"
         found.append(Buffer("output", HOST, size, size, size, "exact", text))
     return tuple(found)
 

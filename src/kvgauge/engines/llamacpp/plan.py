@@ -146,7 +146,7 @@ def _because(members: list[SubCache], layers: int) -> str:
     rows = {part.row_bytes for part in members}
     row = f"{first.row_bytes} B" if len(rows) == 1 else f"{min(rows)} to {max(rows)} B"
     streams = f" × {first.streams} streams" if first.streams > 1 else ""
-    return f"{layers} layers × {first.cells} {unit}{streams} × {row}"
+    return f"{layers} layer{'s' * (layers != 1)} × {first.cells} {unit}{streams} × {row}"
 
 
 def _buffers(
