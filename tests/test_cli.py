@@ -20,6 +20,7 @@ from kvgauge.errors import FeatureUnsupportedError
 from support import config_of
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
+LOGS = Path(__file__).parent / "logs"
 
 QWEN3_8B = {
     "model_type": "qwen3", "architectures": ["Qwen3ForCausalLM"], "torch_dtype": "bfloat16",
@@ -257,8 +258,10 @@ def test_bare_command_shows_three_examples(kv):
         (("compare",), 2, "invalid_request"),
         (("--context", "3"), 2, "invalid_request"),
         (("qwen.json", "--tp", "3"), 1, "feature_unsupported"),
-        (("qwen.json", "--gpu", "H100"), 1, "feature_unsupported"),
-        (("qwen.json", "--memory", "80GiB"), 1, "feature_unsupported"),
+        (("qwen.json", "--gpu", "H100", "--no-weights"), 1, "feature_unsupported"),
+        (("qwen.json", "--memory", "80xB"), 2, "invalid_request"),
+        (("qwen.json", "--gpu-file", "no-such.json"), 1, "damaged_file"),
+        (("qwen.json", "--gpu", "H100", "--reserve", "80GiB"), 2, "invalid_request"),
         (("fit", "qwen.json"), 2, "invalid_request"),
         (("fit",), 2, "invalid_request"),
         (("fit", "qwen.json", "--kv-memory", "1x"), 2, "invalid_request"),
@@ -496,7 +499,15 @@ SHOWN = {
     ),
     "explain_llamacpp": ("explain", "gemma.json", "--engine", "llama.cpp", "--no-weights"),
     "fit_llamacpp": ("qwen.json", "--engine", "llama.cpp@b7123", "--kv-memory", "4GiB", "--sequences", "8"),
+    "fit_card": (
+        "fit", "qwen.json", "--engine", "vllm@0.19.0", "--context", "32k", "--memory", "95830MiB",
+        "--utilization", "0.95",
+    ),
+    "fit_card_not": ("hybrid.json", "--gpu", "2x RTX 4090", "--sequences", "4", "--reserve", "1GiB"),
     "help_fit": ("fit", "--help"),
+    "verify": ("verify", str(LOGS / "llamacpp_gemma4_windows.log"), "--model", "google/gemma-4-12B-it"),
+    "help_verify": ("verify", "--help"),
+    "help_accuracy": ("accuracy", "--help"),
     "compare": ("compare", "qwen.json", "gemma.json", "hybrid.json", "no/such-model"),
     "compare_article": ("compare", *ARTICLE_NAMES),
     "explain": ("explain", "qwen.json", "--sequences", "2"),

@@ -29,7 +29,7 @@ from kvgauge.overhead_terms import (
 )
 from kvgauge.stored_weights import StoredWeights
 
-Kind = Literal["activations", "graphs", "runtime"]
+Kind = Literal["activations", "graphs", "runtime", "compute"]
 
 #: From here on an estimate of the graphs is taken off the pool (the log says 0.21).
 _ESTIMATES_GRAPHS = parse_version("0.20.2.dev0")

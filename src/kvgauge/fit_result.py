@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from kvgauge.allocations import Allocation, allocation
@@ -14,9 +16,13 @@ from kvgauge.models import Model
 from kvgauge.size_result import Request, request_dict
 
 if TYPE_CHECKING:
+    from kvgauge.card_budget import Spread
+    from kvgauge.estimate import Estimate
     from kvgauge.weight_answer import WeightAnswer
 
 EXIT_DOES_NOT_FIT = 3
+#: Best first.
+_GRADES = ("exact", "measured", "assumed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,14 +49,34 @@ class Verdict:
     """Whether the load fits on the fullest rank.
 
     Args:
+        status: ``fits`` at the far end of every estimate too, ``tight`` at their central values alone.
         limiting: what decides: memory, or a flag that allows less than the load.
+        required_bytes: of the pool where that is given; else with weights and what the engine works with.
+        available_bytes: the pool, or what the engine may use of the card.
+        taken_bytes: of what is required, all but cache and state.
+        of_card: the pool is computed from a card.
     """
 
-    fits: bool
+    status: str
     limiting: str
     required_bytes: int
     available_bytes: int
-    note: Note
+    required_low_bytes: int
+    required_high_bytes: int
+    taken_bytes: int = 0
+    of_card: bool = False
+
+    @cached_property
+    def note(self) -> Note:
+        """The inequality in words."""
+        from kvgauge.fit_words import verdict_note  # noqa: PLC0415 - which knows verdicts
+
+        return verdict_note(self)
+
+    @property
+    def fits(self) -> bool:
+        """Whether it does, surely or as a rule."""
+        return self.status != "does_not_fit"
 
     @property
     def slack_bytes(self) -> int:
@@ -60,16 +86,25 @@ class Verdict:
     def to_dict(self) -> dict[str, object]:
         """Return the JSON object of the contract."""
         return {
-            "status": "fits" if self.fits else "does_not_fit",
+            "status": self.status,
             "fits": self.fits,
             "limiting": self.limiting,
             "required_bytes": self.required_bytes,
-            "required_low_bytes": self.required_bytes,
-            "required_high_bytes": self.required_bytes,
+            "required_low_bytes": self.required_low_bytes,
+            "required_high_bytes": self.required_high_bytes,
             "available_bytes": self.available_bytes,
             "slack_bytes": self.slack_bytes,
             "sentence": self.note.message,
         }
+
+
+def worst_grade(grades: Iterable[str]) -> str:
+    """Return the weakest of some grades.
+
+    >>> worst_grade(["exact", "assumed"]), worst_grade([])
+    ('assumed', 'exact')
+    """
+    return max(grades, key=_GRADES.index, default="exact")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +114,9 @@ class Device:
     Args:
         memory_bytes: of the card, where one is named.
         weight_bytes: its share of the weights.
+        pool_bytes: allocated for cache and state.
+        terms: what the engine holds beside them; None where the pool is given.
+        pool_range: least and most that the pool may be, where it is computed.
     """
 
     rank: int
@@ -87,6 +125,16 @@ class Device:
     weight_grade: str
     weight_because: str
     pool_bytes: int
+    terms: tuple[Estimate, ...] | None = None
+    pool_range: tuple[int, int] | None = None
+
+    @property
+    def free_bytes(self) -> int | None:
+        """What stays free, below 0 where the card is overdrawn; None where the pool is given."""
+        if self.terms is None or self.memory_bytes is None:
+            return None
+        taken = (self.weight_bytes or 0) + self.pool_bytes + sum(t.central_bytes for t in self.terms)
+        return self.memory_bytes - taken
 
     @property
     def allocations(self) -> list[Allocation]:
@@ -99,7 +147,14 @@ class Device:
                 )
             )
         because = "every block of the pool, used or not"
-        return [*found, allocation("kv_pool", "cache", self.rank, self.pool_bytes, "exact", because)]
+        grade = "exact" if self.pool_range is None else worst_grade(term.grade for term in self.terms or ())
+        entry = allocation("kv_pool", "cache", self.rank, self.pool_bytes, grade, because)
+        low, high = self.pool_range or (self.pool_bytes, self.pool_bytes)
+        found.append({**entry, "low_bytes": low, "high_bytes": high})
+        for term in self.terms or ():
+            entry = allocation(term.name, term.kind, self.rank, term.central_bytes, term.grade, term.because)
+            found.append({**entry, "low_bytes": term.low_bytes, "high_bytes": term.high_bytes})
+        return found
 
     def to_dict(self) -> dict[str, object]:
         """Return the JSON object of the contract."""
@@ -108,7 +163,7 @@ class Device:
             "place": f"gpu:{self.rank}",
             "memory_bytes": self.memory_bytes,
             "allocations": self.allocations,
-            "free_bytes": None,
+            "free_bytes": self.free_bytes,
         }
 
 
@@ -119,6 +174,7 @@ class FitResult:
     Args:
         dtypes: the cache's formats, resolved.
         details: the engine's own figures.
+        left: the pool's range on the fullest rank, where it is computed.
     """
 
     model: Model
@@ -135,6 +191,7 @@ class FitResult:
     notes: tuple[Note, ...]
     details: dict[str, object]
     weights: WeightAnswer | None = None
+    left: Spread | None = None
     check: bool = False
 
     @property
@@ -150,7 +207,7 @@ class FitResult:
             "model": self.model.to_dict(),
             "request": {
                 **request_dict(self.request, self.dtypes, self.model.architecture),
-                "gpu": None if card is None else card.name,
+                "gpu": None if card is None else card.name or None,
                 "num_gpus": self.request.parallelism.num_gpus,
                 "max_model_len": self.setup.reserve_tokens,
             },

@@ -14,20 +14,75 @@ if TYPE_CHECKING:
     from kvgauge.fit_result import Verdict
 
 
-def verdict_note(fits: bool, limiting: str, required_bytes: int, available_bytes: int) -> Note:
-    """Return the verdict with its inequality and the slack."""
-    if limiting == "flag":
+#: Status of a load on a card -> code and sentence.
+_SENTENCES = {
+    "fits": (
+        "verdict_card_fits",
+        "{required}, at most {high}, of the {available} that the engine may use of each GPU are needed: "
+        "{slack} to spare",
+    ),
+    "tight": (
+        "verdict_card_tight",
+        "{required}, at most {high}, of the {available} that the engine may use of each GPU are needed: "
+        "{slack} to spare as a rule, {lack} short at worst",
+    ),
+    "does_not_fit": (
+        "verdict_card_too_small",
+        "{required} are needed and the engine may use {available} of each GPU: {slack} short",
+    ),
+}
+
+
+def verdict_note(verdict: Verdict) -> Note:
+    """Return the verdict with its inequality and the slack: of a card, else of a pool."""
+    if verdict.limiting == "flag":
         text = "the load is more than the engine's flags allow at once"
         return Note("verdict_flag", "info", text)
+    if not verdict.of_card:
+        return _of_pool(verdict)
+    if verdict.taken_bytes > verdict.available_bytes:
+        return _without_pool(verdict)
+    return _of_card(verdict)
+
+
+def _of_card(verdict: Verdict) -> Note:
+    sizes = {
+        "required": verdict.required_bytes,
+        "high": verdict.required_high_bytes,
+        "available": verdict.available_bytes,
+        "slack": abs(verdict.slack_bytes),
+        "lack": max(0, verdict.required_high_bytes - verdict.available_bytes),
+    }
+    shown = {name: format_bytes(size) for name, size in sizes.items()}
+    code, text = _SENTENCES[verdict.status]
+    text = text.format(**shown)
+    return Note(code, "info", text, tuple(shown.items()), tuple(sizes.values()))
+
+
+def _of_pool(verdict: Verdict) -> Note:
+    required_bytes, available_bytes = verdict.required_bytes, verdict.available_bytes
     required, available = format_bytes(required_bytes), format_bytes(available_bytes)
     slack = abs(available_bytes - required_bytes)
     values = (("required", required), ("available", available), ("slack", format_bytes(slack)))
     sizes = (required_bytes, available_bytes, slack)
-    if fits:
+    if verdict.fits:
         text = f"{required} of the {available} pool of each GPU are needed: {format_bytes(slack)} to spare"
         return Note("verdict_fits", "info", text, values, sizes)
     text = f"{required} are needed and the pool of each GPU has {available}: {format_bytes(slack)} short"
     return Note("verdict_does_not_fit", "info", text, values, sizes)
+
+
+def _without_pool(verdict: Verdict) -> Note:
+    sizes = (
+        verdict.taken_bytes, verdict.available_bytes, verdict.taken_bytes - verdict.available_bytes
+    )  # fmt: skip
+    taken, available, lack = (format_bytes(size) for size in sizes)
+    text = (
+        f"weights and what the engine works with take {taken} and it may use {available} of each GPU: "
+        f"{lack} short before any cache"
+    )
+    values = (("taken", taken), ("available", available), ("lack", lack))
+    return Note("verdict_no_pool", "info", text, values, sizes)
 
 
 def suggestions(
@@ -36,9 +91,14 @@ def suggestions(
     widest: Reach,
     needed_in_fp8: int | None,
     admission: tuple[Note, ...],
+    room_bytes: int,
 ) -> tuple[Suggestion, ...]:
-    """Return what would help, most telling first."""
-    return tuple(_suggestions(verdict, longest, widest, needed_in_fp8, admission))
+    """Return what would help, most telling first.
+
+    Args:
+        room_bytes: of the pool.
+    """
+    return tuple(_suggestions(verdict, longest, widest, needed_in_fp8, admission, room_bytes))
 
 
 def _suggestions(
@@ -47,6 +107,7 @@ def _suggestions(
     widest: Reach,
     needed_in_fp8: int | None,
     admission: tuple[Note, ...],
+    room_bytes: int,
 ) -> Iterator[Suggestion]:
     for note in admission:
         blocks = int(dict(note.values)["blocks"].replace(",", ""))
@@ -55,9 +116,9 @@ def _suggestions(
         yield Suggestion(own, {"max_num_seqs": blocks})
     if verdict.fits:
         return
-    if needed_in_fp8 is not None:
+    if needed_in_fp8 is not None and room_bytes > 0:
         size = format_bytes(needed_in_fp8)
-        ends = "which fits" if needed_in_fp8 <= verdict.available_bytes else "which does not fit either"
+        ends = "which fits" if needed_in_fp8 <= room_bytes else "which does not fit either"
         text = f"--kv-dtype fp8 needs {size}, {ends}"
         values = (("size", size), ("ends", ends))
         yield Suggestion(

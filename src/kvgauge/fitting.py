@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from kvgauge.architecture import Note
+from kvgauge.card_budget import CardBudget
 from kvgauge.cards import card_of
 from kvgauge.engines import ENGINES
 from kvgauge.errors import FeatureUnsupportedError, InvalidRequestError
-from kvgauge.fit_result import Device, FitResult, Reach, Verdict
-from kvgauge.fit_words import suggestions, verdict_note
+from kvgauge.fit_result import Device, FitResult, Verdict
+from kvgauge.fit_search import Search, keep_free, largest
+from kvgauge.fit_words import suggestions
 from kvgauge.models import Model, ModelLike, load
 from kvgauge.preparing import Options, Prepared, prepare
 from kvgauge.readers import is_gguf
 from kvgauge.sizing import weigh_request
-from kvgauge.units import MAX_SEQUENCES, MAX_TOKENS
-from kvgauge.workload import Workload
+from kvgauge.units import format_bytes, parse_size
 
 if TYPE_CHECKING:
+    from kvgauge.card_budget import Rank, Spread
+    from kvgauge.cards import NamedCard
     from kvgauge.engines.pools import Capacity
-    from kvgauge.engines.setup import Card
     from kvgauge.sources.weight_files import Progress
     from kvgauge.weight_answer import WeightAnswer
 
@@ -34,6 +36,9 @@ def fit(
     *,
     gpu: str | None = None,
     num_gpus: int | None = None,
+    memory: int | str | None = None,
+    gpu_file: str | None = None,
+    reserve: int | str | None = None,
     kv_memory: int | str | None = None,
     context: int | str | None = None,
     max_model_len: int | str | None = None,
@@ -66,9 +71,16 @@ def fit(
 ) -> FitResult:
     """Return whether a load fits an engine's pool, the pool itself, and the most that would fit.
 
+    The pool and the most that fits are those of the estimates' central values, as the engine's log would
+    print them; the verdict says whether the load fits at the far end of their range too.
+
     Args:
         model: anything ``load`` accepts.
         gpu: a card by name, ``NAME:COUNT`` for several; it sets the engine's defaults.
+        memory: ``SIZE[:COUNT]``, what the runtime reports as the card's total; in place of that of ``gpu``.
+        gpu_file: JSON with devices of your own, which ``gpu`` may name.
+        reserve: kept free on each GPU beside all that the engine takes.
+        utilization: share that the engine may use, in its own meaning; None: its default.
         num_gpus: cards; None: the count of ``gpu``, else tp x pp x dp. Alone it is tensor parallelism.
         kv_memory: bytes of cache and state on each rank, given instead of computed.
         engine: ``name[@version]``; None is the newest vllm known, llama.cpp for a GGUF.
@@ -88,21 +100,23 @@ def fit(
     loaded = load(
         model, overrides=overrides, revision=revision, refresh=refresh, offline=offline, progress=progress
     )
-    named = card_of(gpu) if gpu is not None else None
-    card, count = (named.card, named.count) if named is not None else (None, None)
+    named = card_of(gpu, memory, gpu_file)
     options = Options(
         context, max_model_len, sequences, encoder_tokens, image_tokens, shared_prefix, kv_dtype, k_dtype,
         v_dtype, state_dtype, index_dtype, mtp, tp, pp, dp, ep, dcp, kv_memory, utilization,
     )  # fmt: skip
-    options = _spread(options, num_gpus if num_gpus is not None else count)
+    options = _spread(options, num_gpus if num_gpus is not None or named is None else named.count)
     name, notes = (engine, ()) if engine is not None else _default_engine(loaded)
-    notes = (*notes, *(named.notes if named is not None else ()), *_idle(utilization, kv_memory))
+    card = None if named is None else named.card
     prepared = prepare(loaded, options, engine=name, engine_args=engine_args, card=card)
-    search = _Search(prepared, _available(prepared, card))
-    asked = search.capacity(prepared.request.workload)
+    notes = (*notes, *(named.notes if named is not None else ()), *_idle(options, prepared, reserve))
+    asked = Search(prepared, None).capacity(prepared.request.workload)  # refuses before weights are cut
     weighed, weight_notes = weigh_request(prepared, scheme=weights, without=no_weights)
-    answer = _answer(search, asked, weighed, card)
-    return replace(answer, check=check, notes=(*notes, *answer.notes, *weight_notes))
+    search, kept_notes = _search(prepared, named, weighed, reserve)
+    if search.prepared is not prepared:
+        asked = search.capacity(prepared.request.workload)
+    answer = _answer(search, asked, weighed)
+    return replace(answer, check=check, notes=(*notes, *answer.notes, *kept_notes, *weight_notes))
 
 
 def _default_engine(model: Model) -> tuple[str, tuple[Note, ...]]:
@@ -113,13 +127,20 @@ def _default_engine(model: Model) -> tuple[str, tuple[Note, ...]]:
     return name, (Note("engine_default", "info", text, (("engine", shown),)),)
 
 
-def _idle(utilization: float | str | None, kv_memory: int | str | None) -> tuple[Note, ...]:
-    """Name the option that a given pool leaves without effect."""
-    if utilization is None or kv_memory is None:
-        return ()
-    name = "--utilization"
+def _idle(options: Options, prepared: Prepared, reserve: int | str | None) -> Iterator[Note]:
+    """Name the options that a given pool leaves without effect, or an engine without a share."""
+    is_given = prepared.setup.kv_memory_bytes is not None
+    if options.utilization is not None and (is_given or prepared.engine.reads_gguf):
+        yield _without_effect("--utilization", is_given=is_given)
+    if reserve is not None and is_given:
+        yield _without_effect("--reserve", is_given=True)
+
+
+def _without_effect(name: str, *, is_given: bool) -> Note:
     text = f"{name} changes nothing where the pool is given"
-    return (Note("option_without_effect", "warning", text, (("option", name),)),)
+    if not is_given:
+        text = f"{name} changes nothing with this engine"
+    return Note("option_without_effect", "warning", text, (("option", name),))
 
 
 def _spread(options: Options, num_gpus: int | None) -> Options:
@@ -144,130 +165,119 @@ def _spread(options: Options, num_gpus: int | None) -> Options:
     return options
 
 
-def _available(prepared: Prepared, card: Card | None) -> int:
-    """Return the bytes of the pool on each rank.
+def _search(
+    prepared: Prepared, named: NamedCard | None, weighed: WeightAnswer | None, reserve: int | str | None
+) -> tuple[Search, tuple[Note, ...]]:
+    """Return the request with its pool: given, or what the cards leave.
 
     Raises:
         InvalidRequestError: neither a pool nor a device is given.
-        FeatureUnsupportedError: only a device is given.
+        FeatureUnsupportedError: only a device is given, and the weights are not known.
     """
     given = prepared.setup.kv_memory_bytes
     if given is not None:
-        return given
-    if card is None:
+        return Search(prepared, given), ()
+    if named is None:
         raise InvalidRequestError(
             "fit needs a device, or the bytes of its pool",
-            hint="--kv-memory 40GiB gives the pool on each GPU",
+            hint="--gpu H100 or --memory 80GiB names a device; --kv-memory 40GiB gives the pool on each GPU",
             field="gpu",
         )
-    raise FeatureUnsupportedError(
-        "the pool is given with --kv-memory in this release",
-        hint="an engine's start-up log prints it: --kv-memory 40GiB",
-        field="kv-memory",
-    )
-
-
-@dataclass(frozen=True)
-class _Search:
-    """The engine's answers for other loads of one request."""
-
-    prepared: Prepared
-    available_bytes: int
-
-    def capacity(self, workload: Workload) -> Capacity:
-        prepared = self.prepared
-        request = prepared.request
-        return prepared.engine.capacity(
-            prepared.architecture,
-            workload,
-            request.dtypes,
-            version=request.engine_version,
-            args=request.engine_args,
-            setup=prepared.setup,
+    if weighed is None:
+        raise FeatureUnsupportedError(
+            "what a card leaves for the cache is not known without the weights",
+            hint="--kv-memory 40GiB gives the pool on each GPU instead",
+            field="weights",
         )
-
-    def holds(self, workload: Workload) -> bool:
-        found = self.capacity(workload)
-        return found.needed_bytes <= found.budget(self.available_bytes)
-
-    def longest(self, asked: Capacity) -> Reach:
-        """Return the longest context of as many sequences as were asked for."""
-        load = self.prepared.request.workload
-        limit = self.prepared.architecture.context_limit_tokens
-        told = asked.max_context_tokens
-        bounds = [(told, "flag"), (limit if told is None else None, "model"), (MAX_TOKENS, "engine")]
-        most, by = min(((n, word) for n, word in bounds if n is not None), key=lambda bound: bound[0])
-
-        def fits(tokens: int) -> bool:
-            prefix = min(load.shared_prefix_tokens, tokens)
-            return self.holds(replace(load, context_tokens=tokens, shared_prefix_tokens=prefix))
-
-        found = largest(most, fits)
-        return Reach(found, by if found == most else "memory")
-
-    def widest(self, asked: Capacity) -> Reach:
-        """Return the most sequences of the context that was asked for."""
-        told = asked.max_sequences
-        limit: int = getattr(asked, "engine_max_sequences", MAX_SEQUENCES)
-        most, by = (limit, "engine") if told is None else (told, "flag")
-        room = asked.budget(self.available_bytes)
-        found = largest(most, lambda count: asked.with_sequences(count).needed_bytes <= room)
-        return Reach(found, by if found == most else "memory")
+    kept = 0 if reserve is None else parse_size(reserve, what="reserve")
+    cards = CardBudget(prepared, named.memory, weighed, kept)
+    search = Search(prepared, None, cards)
+    return keep_free(search, kept) if kept else (search, ())
 
 
-def largest(most: int, fits: Callable[[int], bool]) -> int:
-    """Return the largest number up to ``most`` that fits, 0 if 1 does not; what fits never resumes.
-
-    >>> largest(1000, lambda n: n <= 300), largest(10, lambda n: n <= 300), largest(10, lambda n: False)
-    (300, 10, 0)
-    """
-    low, high = 0, max(0, most) + 1
-    if most > 0 and fits(most):
-        return most
-    while low < high - 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if fits(middle) else (low, middle)
-    return low
-
-
-def _answer(search: _Search, asked: Capacity, weighed: WeightAnswer | None, card: Card | None) -> FitResult:
-    prepared, available_bytes = search.prepared, search.available_bytes
+def _answer(search: Search, asked: Capacity, weighed: WeightAnswer | None) -> FitResult:
+    prepared = search.prepared
     request = prepared.request
     longest, widest = search.longest(asked), search.widest(asked)
-    verdict = _verdict(asked, request.workload, asked.budget(available_bytes))
-    admission = asked.admission(available_bytes)
+    left = search.available(asked)
+    verdict = _verdict(search, asked, left)
+    pool_bytes = search.pool_bytes(asked, longest)
+    admission = asked.admission(pool_bytes)
+    room = asked.budget(left.central_bytes)
     return FitResult(
         prepared.model,
         request,
         prepared.setup,
         asked.dtypes,
         verdict,
-        _devices(asked, available_bytes, weighed, card, request.parallelism.tensor),
-        asked.pool(available_bytes),
+        _devices(search, asked, pool_bytes, weighed),
+        asked.pool(pool_bytes),
         longest,
         widest,
-        asked.launch_command(prepared.model.raw.id, available_bytes),
-        suggestions(verdict, longest, widest, _smaller(search, asked), admission),
-        (*prepared.notes, *asked.notes, *admission, *prepared.late_notes),
+        asked.launch_command(prepared.model.raw.id, pool_bytes),
+        suggestions(verdict, longest, widest, _smaller(search, asked), admission, room),
+        (
+            *prepared.notes,
+            *asked.notes,
+            *admission,
+            *prepared.late_notes,
+            *_assumed(search, asked),
+            *_overdrawn(search, asked, verdict),
+        ),
         asked.details,
         weighed,
+        left if search.cards is not None else None,
     )
 
 
-def _verdict(asked: Capacity, load: Workload, available_bytes: int) -> Verdict:
-    needed = asked.needed_bytes
+def _verdict(search: Search, asked: Capacity, left: Spread) -> Verdict:
+    load, needed = search.prepared.request.workload, asked.needed_bytes
+    room = [asked.budget(size) for size in left]
+    taken, own = 0, needed
+    if search.cards is not None:
+        tightest = search.cards.tightest(asked)
+        taken = tightest.taken_bytes
+        own = needed if tightest.needed_bytes is None else tightest.needed_bytes
     told_sequences, told_context = asked.max_sequences, asked.max_context_tokens
     is_told = (told_sequences is not None and load.sequences > told_sequences) or (
         told_context is not None and load.context_tokens > told_context
     )
-    limiting = "memory" if needed > available_bytes or not is_told else "flag"
-    fits = needed <= available_bytes and not is_told
+    fits = needed <= room[1] and not is_told
     return Verdict(
-        fits, limiting, needed, available_bytes, verdict_note(fits, limiting, needed, available_bytes)
+        ("fits" if needed <= room[0] else "tight") if fits else "does_not_fit",
+        "memory" if needed > room[1] or not is_told else "flag",
+        taken + own,
+        taken + own + room[1] - needed,
+        max(0, taken + own - (room[2] - room[1])),
+        taken + own + room[1] - room[0],
+        taken,
+        search.cards is not None,
     )
 
 
-def _smaller(search: _Search, asked: Capacity) -> int | None:
+def _overdrawn(search: Search, asked: Capacity, verdict: Verdict) -> tuple[Note, ...]:
+    """Say where the engine would take more than the card has once it runs, although its pool fits."""
+    free = 0 if search.cards is None or not verdict.fits else search.cards.free_bytes(asked)
+    if free >= 0:
+        return ()
+    size = format_bytes(-free)
+    text = f"the engine is likely to take {size} more than the GPU has: lower its share with --utilization"
+    return (Note("memory_overdrawn", "warning", text, (("size", size),), (-free,)),)
+
+
+def _assumed(search: Search, asked: Capacity) -> tuple[Note, ...]:
+    """Say which of the engine's own memory no record stands behind."""
+    if search.cards is None:
+        return ()
+    terms = search.cards.tightest(asked).terms
+    names = ", ".join(dict.fromkeys(term.name for term in terms if term.grade == "assumed"))
+    if not names:
+        return ()
+    text = f"no measurement stands behind these figures, their ranges are wide: {names}"
+    return (Note("working_memory_assumed", "info", text, (("names", names),)),)
+
+
+def _smaller(search: Search, asked: Capacity) -> int | None:
     """Return the bytes that the load needs with a cache in fp8; None where that is no less, or refused."""
     prepared = search.prepared
     told = prepared.engine.told(prepared.request.engine_args)
@@ -281,24 +291,39 @@ def _smaller(search: _Search, asked: Capacity) -> int | None:
         ),
     )
     try:
-        needed = _Search(packed, search.available_bytes).capacity(prepared.request.workload).needed_bytes
+        needed = replace(search, prepared=packed).capacity(prepared.request.workload).needed_bytes
     except FeatureUnsupportedError:
         return None
     return needed if needed < asked.needed_bytes else None
 
 
 def _devices(
-    asked: Capacity, available_bytes: int, weighed: WeightAnswer | None, card: Card | None, tensor: int
+    search: Search, asked: Capacity, pool_bytes: int, weighed: WeightAnswer | None
 ) -> tuple[Device, ...]:
-    pools = [size for size in asked.allocated_bytes(available_bytes) for _ in range(tensor)]
-    held = weighed.per_rank_bytes if weighed is not None else (None,) * len(pools)
+    tensor, card = search.prepared.request.parallelism.tensor, search.prepared.setup.card
+    pools = [size for size in asked.allocated_bytes(pool_bytes) for _ in range(tensor)]
     grade = weighed.grade if weighed is not None else "exact"
     because = weighed.because if weighed is not None else ""
-    memory = None if card is None else card.memory_bytes
-    return tuple(
-        Device(rank, memory, weights, grade, because, pool)
-        for rank, (weights, pool) in enumerate(zip(held, pools, strict=True))
-    )
+    if search.cards is None:
+        held = weighed.per_rank_bytes if weighed is not None else (None,) * len(pools)
+        memory = None if card is None else card.memory_bytes
+        return tuple(
+            Device(rank, memory, weights, grade, because, pool)
+            for rank, (weights, pool) in enumerate(zip(held, pools, strict=True))
+        )
+    ranks = zip(search.cards.ranks(asked), pools, strict=True)
+    return tuple(_device(number, rank, pool, grade, because) for number, (rank, pool) in enumerate(ranks))
+
+
+def _device(number: int, rank: Rank, pool_bytes: int, grade: str, because: str) -> Device:
+    """Return a rank of a card; where ranks differ in what they need, the engine takes just that."""
+    size, spread = pool_bytes, None
+    if rank.needed_bytes is not None:
+        size = rank.needed_bytes
+    else:
+        spread = (min(size, max(0, rank.left.low_bytes)), max(size, rank.left.high_bytes))
+    memory = rank.memory.central_bytes
+    return Device(number, memory, rank.weights_bytes, grade, because, size, rank.held, spread)
 
 
 __all__ = ["FitResult", "fit", "largest"]

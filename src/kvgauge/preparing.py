@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from kvgauge.sources.weight_files import Progress
 
 DEFAULT_CONTEXT_TOKENS = 32768
+_LONGEST_SHARE = 12
 
 
 @dataclass(frozen=True)
@@ -147,7 +149,13 @@ def prepare(
         options,
         request,
         Setup(
-            spread, reserve, None if _dtype(word) is None else word, card, memory, options.sequences is None
+            spread,
+            reserve,
+            None if _dtype(word) is None else word,
+            card,
+            memory,
+            options.sequences is None,
+            _share(options.utilization) if memory is None else None,
         ),
         (
             *architecture.notes,
@@ -191,6 +199,28 @@ def _defaulted(options: Options, architecture: ModelArchitecture, engine: str | 
 
 def _dtype(word: str | None) -> str | None:
     return None if word is None or word.strip().lower() == "auto" else canonical_dtype(word)
+
+
+def _share(text: float | str | None) -> str | None:
+    """Return a share of the card as it was written.
+
+    Raises:
+        InvalidRequestError: no number above 0 and up to 1.
+    """
+    if text is None:
+        return None
+    word = f"{text:g}" if isinstance(text, float) else str(text).strip()
+    if (
+        not 0 < len(word) <= _LONGEST_SHARE
+        or not re.fullmatch(r"[01]?(\.\d+)?", word)
+        or not 0 < float(word) <= 1
+    ):
+        raise InvalidRequestError(
+            f"utilization {word[:40]!r} is no share of a card",
+            hint="write it like 0.9",
+            field="utilization",
+        )
+    return word
 
 
 def _reserve(text: int | str | None, architecture: ModelArchitecture) -> int | None:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from kvgauge.fit_result import FitResult
     from kvgauge.units import Units
 
-_OWN = ("gpu", "kv_memory", "utilization", "check")
+_OWN = ("gpu", "memory", "gpu_file", "kv_memory", "utilization", "reserve", "check")
 
 
 def run_fit(settings: Settings, values: dict[str, Any]) -> int:

@@ -35,6 +35,7 @@ class Setup:
         card: None where no card is named.
         kv_memory_bytes: the pool of each rank, where it is given.
         default_sequences: nobody says how many sequences there are.
+        utilization: share of the card, as written.
     """
 
     parallelism: Parallelism = _ONE_RANK
@@ -43,6 +44,7 @@ class Setup:
     card: Card | None = None
     kv_memory_bytes: int | None = None
     default_sequences: bool = False
+    utilization: str | None = None
 
 
 PLAIN_SETUP = Setup()

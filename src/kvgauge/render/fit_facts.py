@@ -21,7 +21,7 @@ from kvgauge.render.size_facts import (
 if TYPE_CHECKING:
     from kvgauge.architecture import Note
     from kvgauge.engines.pools import Pool
-    from kvgauge.fit_result import FitResult, Reach
+    from kvgauge.fit_result import Device, FitResult, Reach
     from kvgauge.render.view import View
 
 GROUP_KEYS = ("column_group", "column_layers", "column_block", "column_page", "column_blocks")
@@ -51,8 +51,41 @@ def fit_lines(result: FitResult, view: View) -> Pairs:
     weights = [device.weight_bytes for device in result.devices if device.weight_bytes is not None]
     if weights:
         rows.append(("fit_weights_label", view.size(max(weights))))
+    rows += _of_card(result, view)
     rows += [("fit_help_label", said(found.note, view)) for found in result.suggestions]
     return [(texts(label), text) for label, text in rows]
+
+
+def _of_card(result: FitResult, view: View) -> Pairs:
+    """Return what else is held of the card, and what stays free; nothing where the pool is given."""
+    if result.left is None:
+        return []
+    fullest = _fullest(result)
+    rows = [("fit_working_label", _working(fullest, view))] if fullest.terms else []
+    free = min(device.free_bytes or 0 for device in result.devices)
+    text = view.texts("fit_free" if free >= 0 else "fit_overdrawn", size=view.size(abs(free)))
+    return [*rows, ("fit_free_label", text)]
+
+
+def _fullest(result: FitResult) -> Device:
+    return max(result.devices, key=lambda device: device.weight_bytes or 0)
+
+
+def _working(device: Device, view: View) -> str:
+    """Return what an engine works with, term by term, and the sum with its range."""
+    terms = device.terms or ()
+    sizes = [sum(getattr(t, f"{end}_bytes") for t in terms) for end in ("central", "low", "high")]
+    total, low, high = (view.size(size) for size in sizes)
+    parts = view.texts("aside_join").join(
+        view.texts(
+            "fit_term",
+            name=view.texts.find(f"term.{term.name}", term.name),
+            size=view.size(term.central_bytes),
+        )
+        for term in terms
+        if term.central_bytes
+    )
+    return view.texts("fit_working", total=total, low=low, high=high, parts=parts)
 
 
 def said(note: Note, view: View) -> str:
@@ -63,13 +96,18 @@ def said(note: Note, view: View) -> str:
 def _pool(result: FitResult, view: View) -> str:
     pool = result.pool
     if pool.num_blocks is None or pool.block_size_tokens is None or pool.bytes_per_block is None:
-        return view.texts("fit_pool_bytes", size=view.size(pool.bytes))
-    return view.texts(
-        "fit_pool",
-        blocks=f"{pool.num_blocks:,}",
-        tokens=f"{pool.block_size_tokens:,}",
-        size=view.size(pool.bytes_per_block),
-    )
+        text = view.texts("fit_pool_bytes", size=view.size(pool.bytes))
+    else:
+        text = view.texts(
+            "fit_pool",
+            blocks=f"{pool.num_blocks:,}",
+            tokens=f"{pool.block_size_tokens:,}",
+            size=view.size(pool.bytes_per_block),
+        )
+    if result.left is None or not pool.bytes:
+        return text
+    low, central, high = (view.size(max(0, size)) for size in result.left)
+    return view.texts("fit_pool_range", pool=text, size=central, low=low, high=high)
 
 
 def _capacity(result: FitResult, view: View) -> Pairs:
@@ -121,12 +159,14 @@ def pool_rows(result: FitResult, view: View) -> list[tuple[str, str, str, str, s
 
 def pool_parts(result: FitResult, view: View) -> list[tuple[str, int]]:
     """Return what the fullest GPU holds: weights, the load, and what is left of the pool."""
-    fullest = max(result.devices, key=lambda device: device.weight_bytes or 0)
-    needed, texts = min(result.verdict.required_bytes, result.pool.bytes), view.texts
+    fullest, texts = _fullest(result), view.texts
+    pool = fullest.pool_bytes if result.left is not None else result.pool.bytes
+    needed = min(result.verdict.required_bytes - result.verdict.taken_bytes, pool)
     parts = [
         (texts("weights_label"), fullest.weight_bytes or 0),
         (texts("fit_needed"), needed),
-        (texts("fit_left"), result.pool.bytes - needed),
+        (texts("fit_left"), pool - needed),
+        (texts("fit_working_part"), sum(term.central_bytes for term in fullest.terms or ())),
     ]
     return [part for part in parts if part[1] > 0]
 
@@ -155,11 +195,20 @@ def fit_load_rows(result: FitResult, view: View) -> Pairs:
     rows.append(("engine", defaulted("engine", engine_text(request), request, view)))
     card = result.setup.card
     if card is not None:
-        rows.append(("gpu", clean(card.name)))
+        rows.append(("gpu", _card(result, view)))
     elif "gpu" in result.details:
         rows.append(("gpu", texts("fit_gpu_assumed", name=clean(str(result.details["gpu"])))))
     rows.append(("source", texts(f"source_{raw.source}", provenance=clean(raw.provenance))))
     return [(texts(f"assumed_{name}"), value) for name, value in rows]
+
+
+def _card(result: FitResult, view: View) -> str:
+    """Return the name of the card and what a runtime is given of it."""
+    card, memory = result.setup.card, result.devices[0].memory_bytes
+    name = clean(card.name) if card is not None else ""
+    if memory is None or result.left is None:
+        return name
+    return view.texts("fit_card" if name else "fit_card_alone", name=name, size=view.size(memory))
 
 
 def fit_sheet(result: FitResult, view: View) -> Sheet:

@@ -180,6 +180,7 @@ def settings_of(
             context_tokens=max(1, reserve) if setup.reserve_tokens != 0 else None,
             speculation=SglangSpeculation("NEXTN", workload.mtp, 1) if workload.mtp else SglangSpeculation(),
             state_dtype=dtypes.state,
+            mem_fraction=setup.utilization,
         ),
     )
     if (settings.attention_ranks, settings.data) != (spread.tensor, spread.data):

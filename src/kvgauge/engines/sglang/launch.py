@@ -64,6 +64,8 @@ def _flags(plan: SglangPlan, max_requests: int | None) -> Iterator[tuple[str, st
         yield "--mamba-ssm-dtype", _DTYPES.get(settings.state_dtype, settings.state_dtype)
     if max_requests is not None:
         yield "--max-running-requests", str(max_requests)
+    if settings.mem_fraction is not None:
+        yield "--mem-fraction-static", settings.mem_fraction
     if settings.speculation.on:
         yield "--speculative-algorithm", settings.speculation.algorithm
         yield "--speculative-num-steps", str(plan.drafts.steps)

@@ -165,6 +165,7 @@ def settings_of(
             state_dtype=dtypes.state,
             draft_tokens=workload.mtp,
             mtp=bool(workload.mtp),
+            free_fraction=setup.utilization,
         ),
     )
     if settings.attention_dp and (settings.attention_ranks, settings.tensor) != (spread.tensor, spread.data):

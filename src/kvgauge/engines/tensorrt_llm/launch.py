@@ -43,5 +43,7 @@ def _flags(plan: TrtllmPlan, max_batch: int | None) -> Iterator[tuple[str, str]]
         yield "mamba_ssm_cache_dtype", settings.state_dtype
     if max_batch is not None:
         yield "max_batch_size", str(max_batch)
+    if settings.free_fraction is not None:
+        yield "kv_cache_free_gpu_memory_fraction", settings.free_fraction
     if settings.mtp and settings.draft_tokens:
         yield "num_nextn_predict_layers", str(settings.draft_tokens)

@@ -164,6 +164,7 @@ def settings_of(
         speculation=Speculation(workload.mtp) if workload.mtp else Speculation(),
         state_dtype=dtypes.state,
         kv_memory_bytes=setup.kv_memory_bytes or None,
+        utilization=setup.utilization,
     )
     return parse_flags(args, base)
 

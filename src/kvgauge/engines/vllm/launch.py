@@ -76,5 +76,7 @@ def _flags(
             "--speculative-config",
             f'{{"method":"mtp","num_speculative_tokens":{settings.speculation.tokens}}}',
         )
+    if settings.utilization is not None and settings.kv_memory_bytes is None:
+        yield "--gpu-memory-utilization", settings.utilization
     if settings.kv_memory_bytes is not None and parse_version(plan.rules.version) >= _POOL_FLAG_SINCE:
         yield "--kv-cache-memory-bytes", str(settings.kv_memory_bytes)

@@ -11,6 +11,23 @@ MESSAGES: Mapping[str, str] = {
     "fit_pool_label": "Pool per GPU",
     "fit_pool": "{blocks} blocks of {tokens} tokens, {size} each",
     "fit_pool_bytes": "{size}",
+    "fit_pool_range": "{pool}: {size} ({low} to {high})",
+    "fit_working_label": "Working memory",
+    "fit_working": "{total} ({low} to {high}): {parts}",
+    "fit_working_part": "working memory",
+    "fit_term": "{name} {size}",
+    "term.activations": "activations",
+    "term.non_torch": "libraries",
+    "term.graphs": "graphs",
+    "term.context": "driver",
+    "term.buffers": "buffers",
+    "term.compute": "compute",
+    "term.output": "output",
+    "fit_free_label": "Free per GPU",
+    "fit_free": "{size}",
+    "fit_overdrawn": "none: {size} too much",
+    "fit_card": "{name}, {size} for a runtime",
+    "fit_card_alone": "{size} for a runtime",
     "fit_capacity_label": "In the log",
     "fit_capacity": "{tokens} tokens, {concurrency}x for requests of {context} tokens",
     "fit_longest_label": "Longest context",
@@ -53,9 +70,14 @@ MESSAGES: Mapping[str, str] = {
     "help.option.gpu": (
         "The card as people or tools write it, a count after a colon: H100:2. It sets the engine's defaults."
     ),
+    "help.option.memory": (
+        "Memory of each card as a runtime or nvidia-smi reports it, a count after a colon: 80GiB:2, 81559MiB."
+    ),
+    "help.option.gpu_file": "JSON with cards of your own, as 'kvgauge gpus --json' prints them.",
+    "help.option.reserve": "Memory to keep free on each GPU: 2GiB. It lowers the engine's share.",
     "help.option.kv_memory": (
         "Bytes of cache and state on each GPU, given instead of computed: 40GiB, 40GB, bytes."
     ),
-    "help.option.utilization": "Share of the card that the engine may use: 0.9.",
+    "help.option.utilization": "Share of the card that the engine may use, as it means it: 0.9.",
     "help.option.check": "Exit code 3 where the load does not fit.",
 }

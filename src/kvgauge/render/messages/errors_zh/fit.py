@@ -6,9 +6,18 @@ from collections.abc import Mapping
 
 TABLE: Mapping[str, str] = {
     "fit needs a device, or the bytes of its pool": "fit 需要一个设备，或缓存池的字节数",
-    "--kv-memory 40GiB gives the pool on each GPU": "--kv-memory 40GiB 给出每张 GPU 的缓存池",
-    "the pool is given with --kv-memory in this release": "本版本需用 --kv-memory 给出缓存池",
-    "an engine's start-up log prints it: --kv-memory 40GiB": "引擎的启动日志会打印它：--kv-memory 40GiB",
+    "--gpu H100 or --memory 80GiB names a device; --kv-memory 40GiB gives the pool on each GPU": (
+        "--gpu H100 或 --memory 80GiB 指定设备；--kv-memory 40GiB 给出每张 GPU 的缓存池"
+    ),
+    "what a card leaves for the cache is not known without the weights": "没有权重就不知道显卡还剩多少",
+    "--kv-memory 40GiB gives the pool on each GPU instead": "可用 --kv-memory 40GiB 给出每卡缓存池",
+    "--reserve {0} leaves the engine nothing of the GPU": "--reserve {0} 没有给引擎留下显存",
+    "reserve less, or take a larger GPU": "请少留一些，或换更大的 GPU",
+    "{0} has {1} devices, and none is named": "{0} 有 {1} 种设备，而没有指定哪一种",
+    "--gpu names one: {0}": "用 --gpu 指定一种：{0}",
+    "--gpu says {0} GPUs and --memory {1}": "--gpu 为 {0} 张 GPU，而 --memory 为 {1} 张",
+    "give the count once": "数量只需给出一次",
+    "utilization {0} is no share of a card": "utilization {0} 不是显存比例",
     "{0} has no pool of cache that a load could fit in": "{0} 没有可容纳负载的缓存池",
     "--engine vllm has one; 'kvgauge engines' lists the engines": (
         "--engine vllm 有；'kvgauge engines' 列出各引擎"

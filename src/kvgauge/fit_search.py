@@ -1,0 +1,154 @@
+"""The most that fits: an engine's answers for other loads of one request, searched through."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import floor
+from typing import TYPE_CHECKING
+
+from kvgauge.architecture import Note
+from kvgauge.card_budget import CardBudget, Spread
+from kvgauge.errors import InvalidRequestError
+from kvgauge.fit_result import Reach
+from kvgauge.units import MAX_SEQUENCES, MAX_TOKENS, format_bytes
+
+if TYPE_CHECKING:
+    from kvgauge.engines.pools import Capacity
+    from kvgauge.preparing import Prepared
+    from kvgauge.workload import Workload
+
+#: A share of a card is told in thousandths.
+_STEPS = 1000
+
+
+@dataclass(frozen=True)
+class Search:
+    """The engine's answers for other loads of one request.
+
+    Args:
+        given_bytes: of the pool on each rank; None: what the cards have room for, which depends on the load.
+    """
+
+    prepared: Prepared
+    given_bytes: int | None
+    cards: CardBudget | None = None
+
+    def available(self, asked: Capacity) -> Spread:
+        """Return the pool that a load finds."""
+        if self.given_bytes is not None or self.cards is None:
+            return Spread(*(self.given_bytes or 0,) * 3)
+        return self.cards.available(asked)
+
+    def pool_bytes(self, asked: Capacity, longest: Reach) -> int:
+        """Return the budget of the pool on each rank.
+
+        Of an engine that allocates what it is told and computes more for longer contexts: what the longest
+        context takes.
+        """
+        left = self.available(asked).central_bytes
+        if self.cards is None or not self.prepared.engine.reads_gguf:
+            return max(0, left)
+        if not longest.count:
+            return 0
+        load = self.prepared.request.workload
+        return self.capacity(replace(load, context_tokens=longest.count)).needed_bytes
+
+    def is_held(self, asked: Capacity) -> bool:
+        """Whether a load fits, with every estimate at its central value."""
+        return asked.needed_bytes <= asked.budget(self.available(asked).central_bytes)
+
+    def capacity(self, workload: Workload) -> Capacity:
+        """Return what the engine makes of another load."""
+        prepared = self.prepared
+        request = prepared.request
+        return prepared.engine.capacity(
+            prepared.architecture,
+            workload,
+            request.dtypes,
+            version=request.engine_version,
+            args=request.engine_args,
+            setup=prepared.setup,
+        )
+
+    def holds(self, workload: Workload) -> bool:
+        """Whether a load fits, with every estimate at its central value."""
+        return self.is_held(self.capacity(workload))
+
+    def longest(self, asked: Capacity) -> Reach:
+        """Return the longest context of as many sequences as were asked for."""
+        load = self.prepared.request.workload
+        limit = self.prepared.architecture.context_limit_tokens
+        told = asked.max_context_tokens
+        bounds = [(told, "flag"), (limit if told is None else None, "model"), (MAX_TOKENS, "engine")]
+        most, by = min(((n, word) for n, word in bounds if n is not None), key=lambda bound: bound[0])
+
+        def fits(tokens: int) -> bool:
+            prefix = min(load.shared_prefix_tokens, tokens)
+            return self.holds(replace(load, context_tokens=tokens, shared_prefix_tokens=prefix))
+
+        found = largest(most, fits)
+        return Reach(found, by if found == most else "memory")
+
+    def widest(self, asked: Capacity) -> Reach:
+        """Return the most sequences of the context that was asked for."""
+        told = asked.max_sequences
+        limit: int = getattr(asked, "engine_max_sequences", MAX_SEQUENCES)
+        most, by = (limit, "engine") if told is None else (told, "flag")
+        found = largest(most, lambda count: self.is_held(asked.with_sequences(count)))
+        return Reach(found, by if found == most else "memory")
+
+
+def keep_free(search: Search, kept_bytes: int) -> tuple[Search, tuple[Note, ...]]:
+    """Return the search with the engine's share lowered until memory stays free on every GPU.
+
+    Raises:
+        InvalidRequestError: then nothing is left for the engine.
+    """
+    cards, prepared = search.cards, search.prepared
+    if cards is None:
+        return search, ()
+    asked = search.capacity(prepared.request.workload)
+    base, free = cards.share_base_bytes(asked), cards.free_bytes(asked)
+    has_no_pool = search.available(asked).central_bytes <= 0  # nothing to lower: the verdict says what lacks
+    if base is None or free >= kept_bytes or has_no_pool:
+        return search, ()
+    size, before = format_bytes(kept_bytes), cards.share(asked)
+    if prepared.setup.utilization is not None and "utilization" in prepared.engine.told(
+        prepared.request.engine_args
+    ):
+        text = f"--reserve {size} is not kept: the engine's flags state its share"
+        return search, (Note("reserve_not_kept", "warning", text, (("size", size),), (kept_bytes,)),)
+    share = floor((before - Fraction(kept_bytes - free, max(1, base))) * _STEPS) / _STEPS
+    if share <= 0:
+        raise InvalidRequestError(
+            f"--reserve {size} leaves the engine nothing of the GPU",
+            hint="reserve less, or take a larger GPU",
+            field="reserve",
+        )
+    told = replace(prepared, setup=replace(prepared.setup, utilization=str(share)))
+    text = (
+        f"to keep {size} of each GPU free, the engine's share is lowered from {float(before):g} to {share:g}"
+    )
+    values = (("size", size), ("before", f"{float(before):g}"), ("share", f"{share:g}"))
+    note = Note("reserve_lowers_share", "info", text, values, (kept_bytes,))
+    return replace(search, prepared=told, cards=replace(cards, prepared=told)), (note,)
+
+
+def largest(most: int, fits: Callable[[int], bool]) -> int:
+    """Return the largest number up to ``most`` that fits, 0 if 1 does not; what fits never resumes.
+
+    >>> largest(1000, lambda n: n <= 300), largest(10, lambda n: n <= 300), largest(10, lambda n: False)
+    (300, 10, 0)
+    """
+    low, high = 0, max(0, most) + 1
+    if most > 0 and fits(most):
+        return most
+    while low < high - 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low
+
+
+__all__ = ["Search", "keep_free", "largest"]
