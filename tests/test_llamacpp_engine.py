@@ -7,6 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import kvgauge
+from gguf_files import write
 from kvgauge.arithmetic import evaluate
 from kvgauge.engines import parse_engine
 from kvgauge.errors import (
@@ -136,6 +137,12 @@ def test_load_and_flags_make_a_context(args, load, tokens, sequences, n_ctx, slo
     assert [details["n_ctx"], details["slots"]] == [n_ctx, slots]
     assert result.cache.total_bytes == n_ctx * 28 * 2 * 8 * 128 * 2
     check_sums(result)
+
+
+def test_slots_of_older_builds_divide_the_context():
+    result = sized(QWEN3, "-c 32768 -np 4", engine="llama.cpp@b5140")
+    assert result.request.workload.context_tokens == 8192
+    assert result.cache.total_bytes == 4 * result.cache.bytes_per_sequence == 32768 * 28 * 2 * 8 * 128 * 2
 
 
 def test_flags_win_and_notes_say_so():
@@ -307,3 +314,18 @@ def test_a_gguf_takes_llama_cpp_by_itself():
     assert found.request.engine == "llama.cpp"
     assert found.pool.capacity_tokens == 37376  # 146 steps of 256 cells in 4 GiB
     assert found.launch_command.split()[0] == "llama-server"
+
+
+def test_a_gguf_file_is_placed_tensor_by_tensor(tmp_path):
+    path = write(tmp_path / "tiny.gguf")
+    result = kvgauge.size(path, engine="llama.cpp", engine_args="-ngl 1", context=300)
+    placed = {(p["name"], p["place"]): p["bytes"] for p in result.allocations}
+    # The embedding (64 x 8) and both blocks stay on the host; the output is the one layer of -ngl 1, and its
+    # matrix is the embedding again.
+    assert placed["weights", "host"] == 2 * 64 * 8 + 2 * 2 * 64 * 32
+    assert placed["weights", "gpu:0"] == 2 * 64 * 8
+    assert placed["kv.k", "host"] == 2 * 512 * 2 * 16 * 2  # 300 tokens in 512 cells
+    found = kvgauge.fit(path, kv_memory="1MiB")
+    assert found.request.engine == "llama.cpp"
+    assert found.pool.capacity_tokens == 4096  # 256 B a token; the model's limit
+    assert found.devices[0].pool_bytes == found.verdict.required_bytes

@@ -27,7 +27,7 @@ def _step(place: str, parts: list[Placed], facts: Facts) -> Step:
     symbols: dict[str, Number] = {f"P_{number}": part.bytes for number, part in enumerate(parts, 1)}
     meanings = {f"P_{number}": _meaning(part, facts) for number, part in enumerate(parts, 1)}
     return Step(
-        f"place.{place}",
+        f"place.{place.replace(':', '.')}",
         words.title("steps", "place", place=where),
         words.text("steps", "place", place=where),
         " + ".join(symbols),

@@ -10,7 +10,7 @@ from kvgauge.architecture import ModelArchitecture, Note
 from kvgauge.engines.base import RequestedDtypes
 from kvgauge.engines.llamacpp.cells import context_padding
 from kvgauge.engines.llamacpp.launch import launch_command
-from kvgauge.engines.llamacpp.load import LlamaLoad, cache_types
+from kvgauge.engines.llamacpp.load import LlamaLoad, cache_types, slot_tokens
 from kvgauge.engines.llamacpp.placement import HOST
 from kvgauge.engines.llamacpp.plan import LlamaPlan, plan
 from kvgauge.engines.llamacpp.settings import MAX_SEQUENCES, LlamaSettings
@@ -72,7 +72,8 @@ class LlamaCapacity:
     def details(self) -> dict[str, object]:
         """The engine's own figures."""
         found = self.plan
-        return {**found.details(), "n_ctx_seq": found.cells, "slots": found.sequences}
+        own = slot_tokens(self.load.settings, found.cells)
+        return {**found.details(), "n_ctx_seq": own, "slots": found.sequences}
 
     @property
     def engine_max_sequences(self) -> int:

@@ -9,7 +9,7 @@ from kvgauge.engines.base import Demand, Offload, Placed, PlainEngine, Requested
 from kvgauge.engines.llamacpp.builds import NEWEST, build_notes, rules_for
 from kvgauge.engines.llamacpp.capacity import LlamaCapacity
 from kvgauge.engines.llamacpp.demand import device_stages, group_demands
-from kvgauge.engines.llamacpp.load import LlamaLoad, cache_types, load_of, told_by
+from kvgauge.engines.llamacpp.load import LlamaLoad, cache_types, load_of, slot_tokens, told_by
 from kvgauge.engines.llamacpp.placement import HOST, layer_placement
 from kvgauge.engines.llamacpp.plan import LlamaPlan, plan
 from kvgauge.engines.llamacpp.settings import LlamaSettings, settings_of
@@ -86,7 +86,7 @@ class LlamaEngine(PlainEngine):
             group_demands(load, architecture, groups, is_empty=is_empty),
             cache_types(load.settings, architecture),
             (*found.notes, *_shared_cells(load, workload, found)),
-            details_of(found),
+            details_of(found, load.settings),
             stages=_stages(architecture, load.settings, setup.parallelism.pipeline),
             placed=placed(found, without_cells=is_empty),
         )
@@ -123,11 +123,11 @@ class LlamaEngine(PlainEngine):
         return LlamaCapacity(architecture, workload, setup, args, told, of)
 
 
-def details_of(found: LlamaPlan) -> dict[str, object]:
+def details_of(found: LlamaPlan, settings: LlamaSettings) -> dict[str, object]:
     """Return the engine's own figures."""
     return {
         **found.details(),
-        "n_ctx_seq": found.cells,
+        "n_ctx_seq": slot_tokens(settings, found.cells),
         "slots": found.sequences,
         "micro_batch_tokens": found.micro_batch_tokens,
         "prompt_cache_bytes": found.prompt_cache_bytes,

@@ -89,7 +89,7 @@ def told_by(
         found["sequences"] = settings.sequences
     if {"context", "context_each", "slot_limit"} & set(stated):
         if settings.context_tokens or limit_tokens:
-            own = context_sizes(settings, limit_tokens).cells
+            own = slot_tokens(settings, context_sizes(settings, limit_tokens).cells)
             found["max_model_len"] = min(own, settings.slot_tokens or own)
         else:
             found["max_model_len"] = "max"
@@ -98,6 +98,16 @@ def told_by(
     if settings.num_gpus > 1:
         found |= {"tp": 1, "pp": settings.num_gpus}
     return found
+
+
+def slot_tokens(settings: LlamaSettings, cells: int) -> int:
+    """Return the tokens of one slot: all cells of its stream; before slots shared them, an even part.
+
+    Args:
+        cells: of one stream.
+    """
+    is_divided = settings.unified and not settings.build.unified
+    return cells // settings.sequences if is_divided else cells
 
 
 def cache_types(settings: LlamaSettings, architecture: ModelArchitecture) -> RequestedDtypes:
