@@ -23,10 +23,12 @@ from kvgauge.ggml_mixes import (
     needs_importance_matrix,
     price_mix,
 )
+from kvgauge.gguf_from_config import mix_of_config
 from kvgauge.gguf_weights import mix_of_metadata
+from kvgauge.readers.hf.weights import read_weights
 from kvgauge.stored_weights import StoredWeights
 from kvgauge.weights import ModelWeights, Part, TensorFamily
-from support import SHARED, golden_lines
+from support import SHARED, config_of, golden_lines
 from test_gguf_tensors import CREATED, FIRST, PUBLISHED, metadata
 
 ORACLE = SHARED / "data" / "oracle"
@@ -53,6 +55,15 @@ def test_mixes_of_published_models(record):
         stored = mix_of_metadata(keys, mix, tied=record["tied"])
         assert figures(stored) == expected, mix
         assert stored.scheme == mix
+
+
+def test_mixes_of_a_config_with_towers_are_those_of_its_language_model():
+    """Per-layer embeddings padded to the vocabulary, keys of layers that share others' kept."""
+    record = next(record for record in PUBLISHED if record["model"] == "gemma-3n-e2b")
+    config = config_of("google/gemma-3n-E2B-it")
+    weights = read_weights(config)
+    for mix, expected in record["mixes"].items():
+        assert figures(mix_of_config(weights, config, mix)) == expected, mix
 
 
 @pytest.mark.parametrize("record", CREATED, ids=lambda r: r["architecture"])

@@ -192,6 +192,8 @@ class _Translator:
         if row.how == "qkvz":
             values = self.view.count("linear_num_value_heads") * self.view.count("linear_value_head_dim")
             return ((shape[0] - values, *shape[1:]), (values, *shape[1:]))
+        if row.how == "vocab":  # padded: llama.cpp has one number of words
+            return ((self.view.count("vocab_size"), *shape[1:]),)
         if row.how == "groups":
             name = "mamba_n_groups" if self.view.has("mamba_n_groups") else "n_groups"
             groups = self.view.count(name)
