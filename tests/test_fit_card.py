@@ -268,3 +268,20 @@ def test_layers_where_llama_cpp_puts_them(args):
     assert len(result.devices) == len(result.to_dict()["devices"])
     assert all(device.free_bytes is not None for device in result.devices)
     assert result.verdict.fits
+
+
+def test_ranks_that_flags_state():
+    def asked(args, **words):
+        return fitted("Qwen/Qwen3-235B-A22B", gpu="H200:8", engine="vllm", engine_args=args, **words)
+
+    told = asked("--data-parallel-size 8 --enable-expert-parallel")
+    assert (told.request.parallelism.tensor, told.request.parallelism.data) == (1, 8)
+    assert told.devices[0].weight_bytes == asked("", dp=8, ep=8).devices[0].weight_bytes
+    assert asked("-tp 4").request.parallelism.tensor == 4
+    with pytest.raises(InvalidRequestError, match="16 ranks"):
+        asked("-tp 8 -dp 2")
+
+
+def test_cards_of_other_makers_are_said_to_be():
+    assert "working_memory_of_others" in codes(fitted(gpu="MI300X", engine="vllm"))
+    assert "working_memory_of_others" not in codes(fitted(gpu="H100", engine="vllm"))

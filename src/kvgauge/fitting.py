@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from kvgauge.architecture import Note
 from kvgauge.card_budget import CardBudget
 from kvgauge.cards import card_of
-from kvgauge.engines import ENGINES
+from kvgauge.engines import ENGINES, load_engine, parse_engine
 from kvgauge.errors import FeatureUnsupportedError, InvalidRequestError
 from kvgauge.fit_result import Device, FitResult, Verdict
 from kvgauge.fit_search import Search, keep_free, largest
@@ -105,8 +105,9 @@ def fit(
         context, max_model_len, sequences, encoder_tokens, image_tokens, shared_prefix, kv_dtype, k_dtype,
         v_dtype, state_dtype, index_dtype, mtp, tp, pp, dp, ep, dcp, kv_memory, utilization,
     )  # fmt: skip
-    options = _spread(options, num_gpus if num_gpus is not None or named is None else named.count)
     name, notes = (engine, ()) if engine is not None else _default_engine(loaded)
+    count = num_gpus if num_gpus is not None or named is None else named.count
+    options = _spread(options, count, load_engine(parse_engine(name)[0]).told(engine_args))
     card = None if named is None else named.card
     prepared = prepare(loaded, options, engine=name, engine_args=engine_args, card=card)
     notes = (*notes, *(named.notes if named is not None else ()), *_idle(options, prepared, reserve))
@@ -143,8 +144,11 @@ def _without_effect(name: str, *, is_given: bool) -> Note:
     return Note("option_without_effect", "warning", text, (("option", name),))
 
 
-def _spread(options: Options, num_gpus: int | None) -> Options:
+def _spread(options: Options, num_gpus: int | None, told: Mapping[str, object]) -> Options:
     """Return the options with the cards as tensor-parallel ranks where no ranks are given.
+
+    Args:
+        told: what the engine's flags say of options.
 
     Raises:
         InvalidRequestError: more ranks than cards.
@@ -153,9 +157,10 @@ def _spread(options: Options, num_gpus: int | None) -> Options:
         return options
     if isinstance(num_gpus, bool) or not isinstance(num_gpus, int) or num_gpus < 1:
         raise InvalidRequestError(f"there can't be {num_gpus!r} GPUs", hint="give 1 or more", field="gpu")
-    if options.tp is None and options.pp is None and options.dp is None:
+    stated = {name: count for name in ("tp", "pp", "dp") if isinstance(count := told.get(name), int)}
+    if not stated and options.tp is None and options.pp is None and options.dp is None:
         return replace(options, tp=num_gpus)
-    ranks = options.parallelism.num_gpus
+    ranks = replace(options, **stated).parallelism.num_gpus  # type: ignore[arg-type]
     if ranks > num_gpus:
         raise InvalidRequestError(
             f"--tp, --pp and --dp make {ranks} ranks, and there are {num_gpus} GPUs",
@@ -265,16 +270,19 @@ def _overdrawn(search: Search, asked: Capacity, verdict: Verdict) -> tuple[Note,
     return (Note("memory_overdrawn", "warning", text, (("size", size),), (-free,)),)
 
 
-def _assumed(search: Search, asked: Capacity) -> tuple[Note, ...]:
-    """Say which of the engine's own memory no record stands behind."""
+def _assumed(search: Search, asked: Capacity) -> Iterator[Note]:
+    """Say which of the engine's own memory no record stands behind, or records of other cards."""
     if search.cards is None:
-        return ()
+        return
     terms = search.cards.tightest(asked).terms
     names = ", ".join(dict.fromkeys(term.name for term in terms if term.grade == "assumed"))
-    if not names:
-        return ()
-    text = f"no measurement stands behind these figures, their ranges are wide: {names}"
-    return (Note("working_memory_assumed", "info", text, (("names", names),)),)
+    if names:
+        text = f"no measurement stands behind these figures, their ranges are wide: {names}"
+        yield Note("working_memory_assumed", "info", text, (("names", names),))
+    card = search.prepared.setup.card
+    if card is not None and card.capability is None:
+        text = "working memory was measured on NVIDIA's cards; on this one it may be another"
+        yield Note("working_memory_of_others", "warning", text)
 
 
 def _smaller(search: Search, asked: Capacity) -> int | None:

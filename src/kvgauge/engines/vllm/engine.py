@@ -64,6 +64,9 @@ class VllmEngine(PlainEngine):
         """Return what the flags say of options."""
         stated = stated_settings(args)
         found = {option: stated[name] for name, option in _OPTIONS.items() if name in stated}
+        ranks = int(str(stated.get("tensor", 1))) * int(str(stated.get("data", 1)))
+        if stated.get("expert_parallel") and ranks > 1:
+            found["ep"] = ranks  # experts are spread over the tensor ranks of all replicas
         speculation = stated.get("speculation")
         if isinstance(speculation, Speculation):
             found["mtp"] = speculation.tokens if speculation.uses_mtp else 0

@@ -20,6 +20,7 @@ NOTES: Mapping[str, str] = {
     "memory_alone": "只知道显卡的显存大小；按计算能力 {capability} 的显卡计算",
     "memory_overdrawn": "引擎很可能多占 {size}，超出 GPU 所有：请用 --utilization 降低其比例",
     "working_memory_assumed": "下列数字没有实测依据，范围较宽：{names}",
+    "working_memory_of_others": "工作内存是在 NVIDIA 显卡上实测的；在此显卡上可能不同",
     "reserve_lowers_share": "为在每张 GPU 上留出 {size}，引擎的比例由 {before} 降为 {share}",
     "reserve_not_kept": "--reserve {size} 未能保证：引擎参数已给定其比例",
     "verdict_flag": "负载超出引擎参数允许同时容纳的量",
