@@ -32,6 +32,7 @@ COMPOSED = (
 
 #: Rows that several texts of the source are joined to.
 JOINED = {
+    "no public shape for the model here ({})", "not predicted yet ({})",
     "the config has no {}, which {}", "the config has no {}, which {} can't be read without",
     "the metadata has no {}, which {}", "the mirror {} ({}): {}", "text or an object", "a whole number or text",
     "if it is private, set MODELSCOPE_API_TOKEN; or give a config.json",

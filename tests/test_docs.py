@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -44,6 +45,7 @@ def folder(tmp_path: Path) -> Path:
     lines = "".join(f"{json.dumps(request)}\n" for request in requests)
     (tmp_path / "path/to/requests.ndjson").write_text(lines, encoding="utf-8")
     write(tmp_path / "path/to/model.gguf")
+    shutil.copy(ROOT / "tests/logs/vllm_0.19.0_tp2.log", tmp_path / "path/to/server.log")
     return tmp_path
 
 

@@ -44,6 +44,7 @@ CASES: dict[str, tuple[dict[str, str], set[str]]] = {
         {"kv_bytes_per_token", "kv_cache_mib", "state_mib"},
     ),
     "llamacpp_gemma4_windows": ({"model": "google/gemma-4-12B-it"}, {"kv_bytes_per_token", "kv_cache_mib"}),
+    "llamacpp_breakdown": ({}, {"kv_bytes_per_token", "kv_cache_mib"}),
     "llamacpp_old": ({}, {"kv_bytes_per_token", "kv_cache_mib"}),
     "tensorrt_llm_docs": (
         {"model": "meta-llama/Llama-3.1-8B-Instruct"},

@@ -6,13 +6,14 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from kvgauge.architecture import Note
+from kvgauge.engines.llamacpp import plan as llama_plan
 from kvgauge.engines.vllm import VllmPlan, plan
 from kvgauge.errors import KvgaugeError
 from kvgauge.estimate import estimate
 from kvgauge.overhead_running import vllm_running
 from kvgauge.replay import vllm
 from kvgauge.replay.figures import Skip
-from kvgauge.replay.llamacpp import LlamaReplay
+from kvgauge.replay.llamacpp import LlamaReplay, load_of
 from kvgauge.replay.llamacpp import replays as llama_replays
 from kvgauge.replay.records import Record
 from kvgauge.units import GIB, MIB
@@ -38,7 +39,7 @@ def advise(start: Start, asked: Asked) -> tuple[Advice, ...]:
         if asked.record.family == "vllm":
             found += _vllm(start, asked)
         elif asked.record.family == "llama.cpp":
-            found += _llama(start, llama_replays(asked.record, asked.finder))
+            found += _llama(start, asked)
         elif asked.record.family == "sglang":
             found += _sglang(start, asked.record)
     except (Skip, KvgaugeError, ArithmeticError, ValueError):
@@ -157,13 +158,15 @@ def _sglang(start: Start, record: Record) -> Iterator[Advice]:
         )  # fmt: skip
 
 
-def _llama(start: Start, replay: LlamaReplay) -> Iterator[Advice]:
+def _llama(start: Start, asked: Asked) -> Iterator[Advice]:
+    replay = llama_replays(asked.record, asked.finder)
     found, parts = replay.found, replay.parts
     window, main = parts["window"], parts["main"]
     if window and found.sequences > 1 and window > main:
-        saved = window - window // found.sequences
+        single = llama_plan(asked.finder.gguf(asked.record), replace(load_of(asked.record), sequences=1))
+        saved = window - LlamaReplay(asked.record, single).parts["window"]
         size = f"{saved / MIB:,.0f} MiB"
-        text = f"the window pool has cells for {found.sequences} slots: -np 1 saves about {size}"
+        text = f"the window pool has cells for {found.sequences} slots: -np 1 saves {size}"
         yield _advice("verify_slots", text, {"saved_bytes": saved}, slots=str(found.sequences), size=size)
     buffers = [each for each in found.allocations if each.name == "compute"]
     largest = max((each.bytes for each in buffers), default=0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
@@ -250,7 +251,7 @@ def _options(told: Told, engine: str) -> dict[str, str]:
         if option == "kv_dtype" and engine == "llama.cpp":
             words |= {"-ctk": str(value), "-ctv": str(value)}
         elif option == "mtp" and engine == "vllm":
-            words["--speculative-config"] = f'{{"method": "mtp", "num_speculative_tokens": {value}}}'
+            words["--speculative-config"] = json.dumps({"method": "mtp", "num_speculative_tokens": value})
         elif option in flags:
             words[flags[option]] = str(value)
         else:

@@ -31,8 +31,8 @@ class LlamaLines:
     buffers: dict[str, dict[str, float]] = field(default_factory=dict)
     metadata: dict[str, object] = field(default_factory=dict)
     printed: dict[str, object] = field(default_factory=dict)
+    breakdown: dict[str, tuple[float, float]] = field(default_factory=dict)
     kind: str = "main"
-    summed: bool = False
 
     def is_new_model(self, line: str) -> bool:
         """Whether another file is being read."""
@@ -40,7 +40,9 @@ class LlamaLines:
 
     def read(self, line: str) -> bool:
         """Read a line; return whether it is one of these."""
-        return self._pool(line) or self._cache(line) or self._buffer(line) or self._key(line)
+        return (
+            self._pool(line) or self._cache(line) or self._buffer(line) or self._key(line) or self._row(line)
+        )
 
     def _pool(self, line: str) -> bool:
         match = phrases.LLAMA_POOLS.search(line)
@@ -84,6 +86,14 @@ class LlamaLines:
         )
         return True
 
+    def _row(self, line: str) -> bool:
+        """Read a row of the memory breakdown: MiB of model, context and compute of a device."""
+        match = phrases.LLAMA_BREAKDOWN.search(line)
+        if match is None:
+            return False
+        self.breakdown[match["device"]] = (float(match["context"]), float(match["compute"]))
+        return True
+
     def fields(self) -> dict[str, object]:
         """Return the fields of a record that these lines give."""
         found: dict[str, object] = {}
@@ -101,6 +111,8 @@ class LlamaLines:
             if cache is not None:
                 found |= {"n_seq_max": _int(cache["seqs"]), "n_stream": _int(cache["streams"])}
                 found |= {"k_type": cache["k_type"], "v_type": cache["v_type"]}
+        if self.breakdown and "compute" not in self.buffers:
+            found["compute_mib"] = {device: compute for device, (_, compute) in self.breakdown.items()}
         if state is not None:
             found |= {"rs_mib": _float(state["mib"]), "rs_seqs": _int(state["seqs"])}
         for kind, name in (("compute", "compute_mib"), ("model", "model_buffer_mib")):

@@ -33,6 +33,13 @@ def _phrase(engine: str, says: str) -> Phrase:
     return Phrase(engine, re.compile(re.sub(r"(?<!\?P)<(\w+)>", lambda name: f"(?P<{name[1]}>{_N})", says)))
 
 
+def _sizes(says: str) -> re.Pattern[str]:
+    """Compile a pattern in which ``<name>`` stands for a size with decimals."""
+    return re.compile(
+        re.sub(r"(?<!\?P)<(\w+)>", lambda name: rf"(?P<{name[1]}>\d{{1,9}}(?:\.\d{{1,6}})?)", says)
+    )
+
+
 VLLM = tuple(_phrase("vllm", says) for says in (
     r"vLLM (?:API server )?version (?P<engine_version>v?\d[\w.+-]{1,40})",
     r"(?:LLM engine|V1 LLM engine) \((?P<engine_version>v?\d[\w.+-]{1,40})\)",
@@ -109,7 +116,7 @@ LLAMA = tuple(_phrase("llama.cpp", says) for says in (
     r"\bkv_unified\s+=\s+(?P<kv_unified>true|false)$",
     r"kv_size = <cells>,",
     r"type_k = '(?P<k_type>\w+)', type_v = '(?P<v_type>\w+)'",
-    r"(?:file|model) size\s+=\s+(?P<hparams__model_size>\d{1,9}(?:\.\d{1,6})? [GM]iB \(\d{1,9}(?:\.\d{1,6})? BPW\))",
+    r"(?:file|model) size\s+=\s+(?P<hparams__model_size>[\d.]{3,12} [GM]iB \([\d.]{3,9} BPW\))",
     r"(?:file|model f)type\s+=\s+(?P<quant>[\w .-]{1,40}?)$",
     r"file type\s+=\s+(?P<quant>[\w .-]{1,40}?)$",
     r"offloaded <ngl>/<n_layer_all> layers to GPU",
@@ -132,16 +139,16 @@ TRTLLM = tuple(_phrase("tensorrt-llm", says) for says in (
 PHRASES = (*VLLM, *SGLANG, *LLAMA, *TRTLLM)
 
 #: Lines of llama.cpp that bring several figures, some by device; read by ``llamacpp_lines``.
-LLAMA_CACHE = re.compile(
-    r"size\s+=\s+(?P<mib>\d{1,9}(?:\.\d{1,6})?) MiB \(\s*(?P<cells>\d{1,12}) cells,\s+(?P<layers>\d{1,6}) layers,"
+LLAMA_CACHE = _sizes(
+    r"size\s+=\s+<mib> MiB \(\s*(?P<cells>\d{1,12}) cells,\s+(?P<layers>\d{1,6}) layers,"
     r"\s+(?P<seqs>\d{1,6})(?:/\s*(?P<streams>\d{1,6}))? seqs?\s*\)"
-    r"(?:,\s+K \((?P<k_type>\w+)\):\s+(?P<k_mib>\d{1,9}(?:\.\d{1,6})?) MiB,\s+V "
-    r"\((?P<v_type>\w+)\):\s+(?P<v_mib>\d{1,9}(?:\.\d{1,6})?) MiB)?"
-    r"(?:,\s+R \(\w+\):\s+(?P<r_mib>\d{1,9}(?:\.\d{1,6})?) MiB,\s+S \(\w+\):\s+(?P<s_mib>\d{1,9}(?:\.\d{1,6})?) MiB)?"
+    r"(?:,\s+K \((?P<k_type>\w+)\):\s+<k_mib> MiB,\s+V "
+    r"\((?P<v_type>\w+)\):\s+<v_mib> MiB)?"
+    r"(?:,\s+R \(\w+\):\s+<r_mib> MiB,\s+S \(\w+\):\s+<s_mib> MiB)?"
 )
-LLAMA_BUFFER = re.compile(
+LLAMA_BUFFER = _sizes(
     r"(?P<device>[A-Za-z][\w-]{0,30})\s+(?P<kind>model|KV|RS|compute|output) buffer "
-    r"size\s+=\s+(?P<mib>\d{1,9}(?:\.\d{1,6})?) MiB"
+    r"size\s+=\s+<mib> MiB"
 )
 LLAMA_KV = re.compile(
     r"- kv\s+\d{1,4}:\s+(?P<key>[\w.-]{3,80})\s+(?P<type>u8|u16|u32|u64|i8|i16|i32|i64|f32|f64|bool|"
@@ -152,6 +159,10 @@ LLAMA_INFO = re.compile(
     r"(?:print_info|llm_load_print_meta):\s+(?P<key>arch|n_layer|n_head|n_head_kv|n_embd|n_embd_head_k|n_embd_head_v|n_swa"
     r"|n_ctx_train|n_vocab|n_expert|n_expert_used|n_ff|ssm_d_conv|ssm_d_inner|ssm_d_state|ssm_n_group|ssm_dt_rank)"
     r"\s+=\s+(?P<value>[\w\[\], ]{1,2000})$"
+)
+LLAMA_BREAKDOWN = re.compile(
+    r"memory_breakdown_print: \|\s+- (?P<device>[A-Za-z]\w{0,30})\b.{0,80}?\|.{0,60}?"
+    r"(?P<model>\d{1,9}) \+\s+(?P<context>\d{1,9}) \+\s+(?P<compute>\d{1,9})\b"
 )
 LLAMA_POOLS = re.compile(r"creating +(?P<kind>non-SWA|SWA|indexer|SWA-only)? ?KV cache", re.I)
 
@@ -168,22 +179,26 @@ FAILURES: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("out_of_memory", re.compile(r"CUDA out of memory|HIP out of memory|cudaMalloc failed: out of memory")),
     ("out_of_memory", re.compile(r"failed to allocate (?:\w+ )?buffer|unable to allocate \w+ buffer")),
 )
-TRIED = re.compile(
-    r"[Tt]ried to allocate (?P<size>\d{1,9}(?:\.\d{1,6})?) (?P<unit>GiB|MiB)|allocating (?P<mib>\d{1,9}(?:\.\d{1,6})?) "
+TRIED = _sizes(
+    r"[Tt]ried to allocate <size> (?P<unit>GiB|MiB)|allocating <mib> "
     r"MiB on device"
 )
 
 #: Words of lines that are looked at; nearly all lines of a long log have none.
 WANTED = re.compile(
-    rb"version|concurrency|engine \(|model|Model|GiB|KV|avail mem|max_total_num_tokens|Mamba|mamba|"
-    rb"n_ctx|n_seq_max|n_batch|n_ubatch|"
-    rb"flash_attn|kv_unified|kv_size|type_k|buffer size|cells|- kv |print_info|print_meta|build|"
-    rb"blocks|tokens per block|"
-    rb"engine size|out of memory|allocate|Namespace\(|ServerArgs\(|non-default args|file type|ftype|"
-    rb"offloaded|"
-    rb"No available memory|Not enough memory|prefill is enabled|vllm serve|launch_server|llama-server|"
-    rb"llama-cli|"
-    rb"trtllm-serve|starting runner|starting llama|_parallel_size|tp_size"
+    rb"version|oncurrency for|engine \(|odel loading|odel weights|oading model|meta data|model=|model "
+    rb"size|ftype"
+    rb"|file type|file size|general\.name|GiB|KV Cache is|KV cache size|KV self|KV cache,|KV cache "
+    rb"primary|kv_cache_size"
+    rb"|avail mem|max_total_num_tokens|Mamba|mamba page|attention block size|n_ctx|n_seq_max|n_batch|"
+    rb"n_ubatch|flash_attn"
+    rb"|kv_unified|kv_size|type_k|buffer size|buffer type|cells,|- kv |print_info|print_meta|build|"
+    rb"blocks|tokens per block"
+    rb"|pages per sequence|engine size|out of memory|allocate|allocating|Namespace\(|ServerArgs\(|"
+    rb"non-default args"
+    rb"|offloaded|No available memory|Not enough memory|prefill is enabled|max model len|vllm serve|"
+    rb"vllm\.entrypoints"
+    rb"|launch_server|llama-server|llama-cli|llama_server|trtllm-serve|ollama runner|seq len|memory_breakdown"
 )
 
 LOOKED_FOR = (

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import BinaryIO
-
-from kvgauge.errors import InvalidRequestError, ModelNotFoundError
 
 #: A line is read up to here; start-up lines with every setting of an engine are some KiB long.
 MAX_LINE_BYTES = 64 << 10
@@ -44,32 +41,3 @@ def plain(text: str) -> str:
     """
     bare = _ESCAPES.sub("", text)
     return "".join(c if c.isprintable() or c == "\t" else " " for c in bare).strip()
-
-
-def open_log(path: str | Path) -> BinaryIO:
-    """Open a log; ``-`` is standard input.
-
-    Raises:
-        ModelNotFoundError: no such file, or it can't be read.
-        InvalidRequestError: a folder, or nothing is piped in.
-    """
-    if str(path) == "-":
-        import sys  # noqa: PLC0415 - only a pipe needs it
-
-        if sys.stdin is None or sys.stdin.isatty():
-            raise InvalidRequestError(
-                "nothing is piped in", hint="for example: kvgauge verify - < server.log", field="LOG"
-            )
-        return sys.stdin.buffer
-    file = Path(path)
-    if file.is_dir():
-        raise InvalidRequestError(f"{file.name} is a folder", hint="give the log itself", field="LOG")
-    try:
-        return file.open("rb")
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or "no such file"
-        raise ModelNotFoundError(
-            f"{file.name} can't be read: {reason}",
-            hint="give the file that the engine's output was written to, or - for a pipe",
-            field="LOG",
-        ) from None

@@ -16,8 +16,9 @@ from kvgauge.verification.answer import Line, StartAnswer, VerifyResult
 from kvgauge.verification.asking import Asked, Told, ask
 from kvgauge.verification.explaining import explain
 from kvgauge.verification.facts import Start, read_starts
+from kvgauge.verification.opening import open_log
 from kvgauge.verification.phrases import FAILED, LOOKED_FOR, WANTED
-from kvgauge.verification.streaming import log_lines, open_log
+from kvgauge.verification.streaming import log_lines
 
 if TYPE_CHECKING:
     from kvgauge.sources.weight_files import Progress

@@ -15,7 +15,7 @@ NOTES: Mapping[str, str] = {
         "权重之后 {before} GiB 中剩 {after} GiB：--mem-fraction-static 须大于 {least}，"
         "例如 {share}"
     ),
-    "verify_slots": "窗口池按 {slots} 个槽位留单元：-np 1 约省 {size}",
+    "verify_slots": "窗口池按 {slots} 个槽位留单元：-np 1 可省 {size}",
     "verify_micro_batch": "-ub {tokens} 占用 {size} 的工作缓冲；-ub 512 更少，但预填充更慢",
     "verify_cache_types": "缓存占 {size}：-ctk q8_0 -ctv q8_0 减半，或按比例缩短 -c",
     "verify_ranks_differ": "各 rank 不同：{field} 从 {low} 到 {high}；以最小的为准",
