@@ -16,7 +16,6 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from kvgauge.errors import FeatureUnsupportedError
-from kvgauge.estimate import Estimate, Running, estimate
 
 if TYPE_CHECKING:
     from kvgauge.engines.llamacpp.capacity import LlamaCapacity
@@ -24,14 +23,16 @@ if TYPE_CHECKING:
     from kvgauge.engines.sglang.capacity import SglangCapacity
     from kvgauge.engines.tensorrt_llm.capacity import TrtllmCapacity
     from kvgauge.engines.vllm.engine import VllmCapacity
+    from kvgauge.estimate import Estimate, Running
     from kvgauge.hardware import MemoryRange
     from kvgauge.preparing import Prepared
     from kvgauge.weight_answer import WeightAnswer
 
+    Sizes = Mapping[str | Estimate, int]
+
 #: Share that loaded weights may be off by: tensors, tables and rounding are known, kernels' copies are not.
 WEIGHTS_OFF = 0.01
 _MEMORY, _WEIGHTS = "memory", "weights"
-Sizes = Mapping[str | Estimate, int]
 
 
 class Spread(NamedTuple):
@@ -143,6 +144,8 @@ def _trtllm_running(prepared: Prepared, asked: TrtllmCapacity) -> Running:
 
 def _llama_running(prepared: Prepared, asked: Capacity) -> Running:
     del prepared, asked
+    from kvgauge.overhead_drivers import Running  # noqa: PLC0415 - as above
+
     return Running("llama.cpp", None, 0, 0, 0)
 
 
@@ -212,6 +215,8 @@ class CardBudget:
         rules = self.rules
         running = rules.running(self.prepared, asked)
         if running not in self._terms:
+            from kvgauge.estimate import estimate  # noqa: PLC0415 - a given pool needs none
+
             self._terms[running] = estimate(self.prepared.architecture, self.weighed.stored, running)
         terms = self._terms[running]
         if self.prepared.engine.reads_gguf:
@@ -322,6 +327,8 @@ def _cache(asked: LlamaCapacity, rank: int) -> int:
 
 def _compute(asked: LlamaCapacity, rank: int) -> tuple[Estimate, ...]:
     """Return the compute buffers of a device."""
+    from kvgauge.estimate import Estimate  # noqa: PLC0415 - as above
+
     return tuple(
         Estimate(part.name, "compute", part.bytes, part.low, part.high, part.grade, 0, part.because)
         for part in asked.plan.allocations
