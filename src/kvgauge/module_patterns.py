@@ -35,19 +35,22 @@ class ModulePattern(NamedTuple):
     layers: tuple[int, ...] = ()
 
     def matches(self, module: Module) -> bool:
-        """Whether the pattern matches any of the modules."""
+        """Whether the pattern matches any of the modules, ``layers`` within ``mtp_layers`` too."""
         if self.before:
-            return self._rest(module) and (not self.layers or bool(set(self.layers) & set(module.layers)))
+            return self._rest(module.name, self.before) and (
+                not self.layers or bool(set(self.layers) & set(module.layers))
+            )
         return module.name.endswith(self.text) if self.is_end else self.text in module.name
 
     def covers(self, module: Module) -> bool:
         """Whether the pattern matches all of the modules, from the start of a component."""
         if self.before:
-            return self._rest(module) and (not self.layers or set(module.layers) <= set(self.layers))
+            whole = self._rest(f".{module.name}", f".{self.before}")
+            return whole and (not self.layers or set(module.layers) <= set(self.layers))
         return self.matches(module) and f".{self.text}" in f".{module.name}"
 
-    def _rest(self, module: Module) -> bool:
-        _, found, rest = f".{module.name}".partition(f".{self.before}.{LAYER}.")
+    def _rest(self, name: str, before: str) -> bool:
+        _, found, rest = name.partition(f"{before}.{LAYER}.")
         return bool(found) and self.text in ("", rest)
 
 

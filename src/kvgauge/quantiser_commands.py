@@ -288,7 +288,7 @@ def _gguf_modules(
 
 def _gguf_names(module: Module, part: Part, depth: int) -> list[Module]:
     """Return the tensors that a module becomes; a module of its own for prediction follows the last block."""
-    if part is Part.MTP and module.name.startswith("mtp."):
+    if part is Part.MTP and "mtp" in module.name:
         own = tuple(depth + layer for layer in module.layers) or (depth,)
         module = module._replace(layers=own)
     components = [c for c in module.name.split(".") if not c.startswith("{")]
