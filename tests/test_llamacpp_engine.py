@@ -228,6 +228,12 @@ def test_a_config_without_a_conversion_is_named():
         sized({**config_of("facebook/opt-1.3b")})
 
 
+def test_a_window_that_llama_cpp_ignores_is_said():
+    result = sized(config_of("bigcode/starcoder2-7b"), context=16384)
+    assert "gguf_window_unused" in [note.code for note in result.notes]
+    assert result.cache.total_bytes > result.theory.total_bytes
+
+
 def test_builds():
     latents = {
         e: set(kept(sized(SPARSE | {}, context=4096, engine=e))) for e in ("llama.cpp@b7000", "llama.cpp")

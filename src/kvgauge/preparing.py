@@ -181,7 +181,9 @@ def _as_read(model: Model, engine: Engine) -> ModelArchitecture:
     from kvgauge.readers.gguf.from_config import metadata_of_config  # noqa: PLC0415
 
     found = read_metadata(metadata_of_config(model.raw.config))
-    return replace(found, notes=model.architecture.notes, fields=model.architecture.fields)
+    ignored = tuple(note for note in found.notes if note.code == "gguf_window_unused")
+    notes = (*model.architecture.notes, *ignored)
+    return replace(found, notes=notes, fields=model.architecture.fields)
 
 
 def _defaulted(options: Options, architecture: ModelArchitecture, engine: str | None) -> tuple[str, ...]:
