@@ -16,6 +16,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from kvgauge.errors import FeatureUnsupportedError
+from kvgauge.units import GIB
 
 if TYPE_CHECKING:
     from kvgauge.engines.llamacpp.capacity import LlamaCapacity
@@ -67,6 +68,20 @@ class Rank:
         return tuple(term for term in self.terms if term.held)
 
 
+#: What SGLang finds gone after loading beside the tensors (its "mem usage"): least, median and most of four
+#: start-up logs (sglang-001, -011, -019, -035), with half of the spread added at each end.
+_LOADING = "loading"
+_LOADING_GIB = (0.0, 0.115, 0.39)
+
+
+def _loading() -> Estimate:
+    from kvgauge.estimate import Estimate  # noqa: PLC0415 - a given pool needs none
+
+    low, central, high = (int(size * GIB) for size in _LOADING_GIB)
+    words = "kernels and workspaces that come with the weights"
+    return Estimate(_LOADING, "runtime", central, low, high, "measured", 4, words, "four start-up logs")
+
+
 class _Rules(NamedTuple):
     """How an engine deals memory out.
 
@@ -102,7 +117,8 @@ def _vllm_share(asked: VllmCapacity) -> Fraction:
 def _sglang_left(asked: SglangCapacity, sizes: Sizes, terms: tuple[Estimate, ...]) -> int:
     before = _before(sizes, terms)
     slack = before * (1 - Fraction(str(asked.plan.mem_fraction_static)))
-    return int(before - sizes[_WEIGHTS] - slack) - int(asked.plan.memory.image_reserve_bytes)
+    loaded = sizes[_WEIGHTS] + _total(sizes, tuple(term for term in terms if term.name == _LOADING))
+    return int(before - loaded - slack) - int(asked.plan.memory.image_reserve_bytes)
 
 
 def _before(sizes: Sizes, terms: tuple[Estimate, ...]) -> int:
@@ -156,7 +172,7 @@ _RULES: Mapping[str, _Rules] = MappingProxyType(
             lambda sizes, terms: sizes[_MEMORY], _vllm_share,
         ),
         "sglang": _Rules(
-            _sglang_left, lambda term: False, _sglang_running,
+            _sglang_left, lambda term: term.name == _LOADING, _sglang_running,
             _before, lambda asked: Fraction(str(asked.plan.mem_fraction_static)),
         ),
         "tensorrt-llm": _Rules(
@@ -217,7 +233,8 @@ class CardBudget:
         if running not in self._terms:
             from kvgauge.estimate import estimate  # noqa: PLC0415 - a given pool needs none
 
-            self._terms[running] = estimate(self.prepared.architecture, self.weighed.stored, running)
+            found = estimate(self.prepared.architecture, self.weighed.stored, running)
+            self._terms[running] = (*found, _loading()) if running.engine == "sglang" else found
         terms = self._terms[running]
         if self.prepared.engine.reads_gguf:
             told = cast("LlamaCapacity", asked)

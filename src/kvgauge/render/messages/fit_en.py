@@ -21,6 +21,7 @@ MESSAGES: Mapping[str, str] = {
     "term.graphs": "graphs",
     "term.context": "driver",
     "term.buffers": "buffers",
+    "term.loading": "loading",
     "term.compute": "compute",
     "term.output": "output",
     "fit_free_label": "Free per GPU",

@@ -53,6 +53,7 @@ MESSAGES: Mapping[str, str] = {
     "term.graphs": "CUDA 图",
     "term.context": "驱动",
     "term.buffers": "缓冲区",
+    "term.loading": "载入",
     "term.compute": "计算缓冲",
     "term.output": "输出",
     "fit_free_label": "每卡空闲",
