@@ -105,7 +105,8 @@ def build_of(record: Record) -> BuildRules:
     """Return the rules of a build: of its number, else of the day; None of both is the newest known."""
     if (record.text("engine") or "").startswith("ik"):
         return rules_for("ik")
-    number = _BUILD.match(record.text("engine_version") or "")
+    stated = record.text("engine_version") or ""
+    number = None if _DATE.search(stated) else _BUILD.match(stated)
     if number and record.family == "llama.cpp" and "lm studio" not in (record.text("engine") or "").lower():
         return _rules(f"b{number[1]}")
     for name in ("engine_version", "engine_version_by_date", "date"):
@@ -140,11 +141,43 @@ def _states_build(record: Record) -> bool:
     return any(record.text(name) for name in ("engine_version", "engine_version_by_date", "date"))
 
 
+def main_mib(record: Record) -> float | None:
+    """Return the size of the cache line: as printed, of its K and V, or of its buffers on all devices."""
+    printed = record.number("kv_mib")
+    if printed is not None:
+        return printed
+    keys, values = record.number("k_mib"), record.number("v_mib")
+    if keys is not None and values is not None:
+        return keys + values
+    if record.number("swa_kv_mib") is not None:
+        return None
+    buffers = numbers(record.inner("kv_buffer_mib"))
+    return sum(buffers.values()) if buffers else None
+
+
+def numbers(found: Mapping[str, object]) -> dict[str, float]:
+    """Return the positive figures of an object."""
+    return {
+        name: float(value) for name, value in found.items()
+        if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < 1e12
+    }  # fmt: skip
+
+
+def _breakdown(record: Record) -> dict[str, float]:
+    """Return MiB of working buffers by device, of the breakdown that a log ends with."""
+    rows = record.fields.get("breakdown_mib")
+    found = {}
+    for row in rows if isinstance(rows, list) else ():
+        if isinstance(row, Mapping) and isinstance(row.get("dev"), str):
+            found[str(row["dev"])] = row.get("compute")
+    return numbers(found)
+
+
 def cache_size(replay: LlamaReplay) -> Figure:
     """MiB of the printed cache lines, with the window pool where it is printed or in a total."""
     replay.check_cache()
     record, parts = replay.record, replay.parts
-    main, window = record.number("kv_mib"), record.number("swa_kv_mib")
+    main, window = main_mib(record), record.number("swa_kv_mib")
     if main is None and window is None:
         raise Skip("null", "kv_mib")
     ours = parts["main"] if main is not None else 0
@@ -163,7 +196,7 @@ def _cells(replay: LlamaReplay) -> str:
 def bytes_per_token(replay: LlamaReplay) -> Figure:
     """Bytes of the growing cache over its cells."""
     replay.check_cache()
-    main = needed(replay.record.number("kv_mib"), "kv_mib")
+    main = needed(main_mib(replay.record), "kv_mib")
     cells = (replay.record.whole("cells") or replay.found.cells) * (
         replay.record.whole("n_stream") or replay.found.streams
     )
@@ -179,7 +212,11 @@ def bytes_per_token(replay: LlamaReplay) -> Figure:
 
 def state_size(replay: LlamaReplay) -> Figure:
     """MiB of the recurrent state of all sequences."""
-    measured = needed(replay.record.number("rs_mib"), "rs_mib")
+    printed = replay.record.number("rs_mib")
+    if printed is None:
+        halves = [replay.record.number(name) for name in ("r_mib", "s_mib")]
+        printed = None if None in halves else sum(filter(None, halves))
+    measured = needed(printed, "rs_mib")
     if not replay.parts["state"]:
         raise Skip("no_shape", "recurrent layers")
     return Figure(
@@ -189,10 +226,7 @@ def state_size(replay: LlamaReplay) -> Figure:
 
 def compute(replay: LlamaReplay) -> Figure:
     """MiB of the largest working buffer on a device, else on the host."""
-    printed = {
-        name: value for name, value in replay.record.inner("compute_mib").items()
-        if isinstance(value, int | float) and not isinstance(value, bool) and value > 0
-    }  # fmt: skip
+    printed = numbers(replay.record.inner("compute_mib")) or _breakdown(replay.record)
     devices = {name: value for name, value in printed.items() if not any(w in name.lower() for w in _HOSTS)}
     buffers = [each for each in replay.found.allocations if each.name == "compute"]
     on_device = [each for each in buffers if each.place.startswith("gpu")] if devices else []

@@ -19,9 +19,11 @@ from kvgauge.units import GIB
 
 def activation(record: Record, finder: ModelFinder) -> Figure:
     """GiB at the peak of the profiling pass, weights apart."""
-    return _of_term(
-        record, finder, needed(record.number("activation_peak_gib"), "activation_peak_gib"), "activations"
-    )
+    peak = record.number("activation_peak_gib")
+    whole, loaded = record.number("peak_torch_gib", within="extra"), record.number("weights_gib")
+    if peak is None and whole is not None and loaded is not None:
+        peak = whole - loaded
+    return _of_term(record, finder, needed(peak, "activation_peak_gib"), "activations")
 
 
 def graphs(record: Record, finder: ModelFinder) -> Figure:

@@ -127,6 +127,10 @@ def state_size(replay: SglangReplay) -> Figure:
 def pool(replay: SglangReplay) -> Figure:
     """GiB left for keys and values: of the memory free before loading, all but the fraction stays free."""
     printed, rounding = replay.cache()
+    states = [replay.record.number(name) for name in ("conv_gb", "ssm_gb")]
+    if any(states):  # they come out of the same budget
+        printed += sum(filter(None, states))
+        rounding += 2 * HALF_STEP
     before = needed(replay.record.number("avail_mem_before_load_gb"), "avail_mem_before_load_gb")
     after = needed(replay.record.number("avail_mem_after_load_gb"), "avail_mem_after_load_gb")
     ours = static_bytes(int(after * GIB), int(before * GIB), replay.found.mem_fraction_static) / GIB

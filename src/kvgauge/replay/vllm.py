@@ -17,6 +17,7 @@ from kvgauge.engines.vllm import VllmPlan, VllmSettings, plan
 from kvgauge.engines.vllm.cache_spec import SpecKind
 from kvgauge.engines.vllm.devices import DEFAULT_GPU, GpuClass, gpu_class, gpu_of_memory
 from kvgauge.engines.vllm.flags import parse_flags
+from kvgauge.engines.vllm.versions import OLDEST, parse_version
 from kvgauge.replay.figures import Figure, Skip, nearest, needed
 from kvgauge.replay.models import ModelFinder
 from kvgauge.replay.records import Record
@@ -27,6 +28,8 @@ HALF_STEP = 0.005
 #: A pool whose first decimal ends it is taken for rounded there, if it is large.
 _ROUGH, _ROUGH_FROM = 0.05, 30
 _VERSION = re.compile(r"\d+\.\d+(?:\.\d+)?(?:\.post\d+)?(?:rc\d+)?(?:\.dev\d+)?")
+#: What a build without tags calls itself.
+_NO_VERSION = re.compile(r"0\.[01]\.(?:0\.)?dev|0\.0\.")
 _GIB = re.compile(r"(\d{1,4}(?:\.\d{1,3})?) ?GiB")
 _TOKENS, _GROUPS = "concurrency", ("full", "latent")
 
@@ -51,6 +54,9 @@ class VllmReplay:
     def blocks_of_pool(self) -> range:
         """Return the numbers of blocks that the printed pool allows."""
         pool, size = self.pool, self.block_bytes
+        whole = self.record.number("kv_bytes", within="extra")
+        if whole and size:
+            return range(int(whole) // size, int(whole) // size + 1)
         if pool is None or pool <= 0 or not size:
             raise Skip("null", "kv_available_gib")
         step = HALF_STEP if round(pool, 1) != pool or pool < _ROUGH_FROM else _ROUGH
@@ -59,7 +65,13 @@ class VllmReplay:
     def blocks(self) -> range:
         """Return the numbers of blocks that the log allows: what it prints, else of its pool."""
         printed = self.record.whole("gpu_blocks")
-        return range(printed, printed + 1) if printed else self.blocks_of_pool()
+        if printed:
+            return range(printed, printed + 1)
+        times = self.record.number("max_concurrency")
+        if self.pool is None and times and self.found.rules.concurrency_by_blocks:
+            each = self.found.blocks_per_request
+            return range(int((times - HALF_STEP) * each), int((times + HALF_STEP) * each) + 1)
+        return self.blocks_of_pool()
 
     def printed(self, blocks: int) -> tuple[int, float]:
         """Return tokens and concurrency as this version prints them for so many blocks."""
@@ -111,8 +123,10 @@ def version_of(record: Record) -> str | None:
     """Return the version that a record states, else the one of its date, else None: the newest known."""
     for name in ("engine_version", "engine_version_by_date"):
         match = _VERSION.match(record.text(name) or "")
-        if match:
-            return match[0]
+        if match and not _NO_VERSION.match(match[0]):
+            # Versions before the oldest known keep blocks as it does.
+            is_older = parse_version(match[0]) < parse_version(OLDEST)
+            return OLDEST if is_older else match[0]
     return None
 
 
@@ -143,6 +157,9 @@ def bytes_per_token(replay: VllmReplay) -> Figure:
     if stated is not None:
         return Figure(stated, _whole_rows(found), 0.5, because="layers that keep every token")
     tokens = record.number("kv_tokens") or (record.whole("gpu_blocks") or 0) * found.block_size_tokens
+    if not tokens and record.number("kv_needed_gib") is not None:
+        return _bytes_of_request(replay)
+    tokens = tokens or record.number("estimated_max_len") or 0
     pool = needed(replay.pool, "kv_available_gib")
     if not tokens or pool <= 0:
         raise Skip("null", "kv_tokens")
@@ -160,6 +177,16 @@ def bytes_per_token(replay: VllmReplay) -> Figure:
     return Figure(measured, ours, rounding, because=f"{replay.block_bytes:,} B a block")
 
 
+def _bytes_of_request(replay: VllmReplay) -> Figure:
+    """Return bytes a token of what one longest request needs, of a refusal."""
+    found = replay.found
+    longest = found.schedule.max_model_tokens
+    stated = needed(replay.record.number("kv_needed_gib"), "kv_needed_gib")
+    ours = replay.block_bytes * found.blocks_per_request / longest
+    step = (HALF_STEP + 1e-5) * GIB / longest
+    return Figure(stated * GIB / longest, ours, step, because=f"{replay.block_bytes:,} B a block")
+
+
 def _whole_rows(found: VllmPlan) -> float:
     return sum(
         group.num_layers * group.page_bytes / group.block_size_tokens
@@ -173,6 +200,11 @@ def _whole_rows(found: VllmPlan) -> float:
 def num_blocks(replay: VllmReplay) -> Figure:
     """Blocks of the printed pool."""
     measured = needed(replay.record.whole("gpu_blocks"), "gpu_blocks")
+    tokens = replay.record.number("kv_tokens")
+    if replay.pool is None and tokens and replay.found.rules.tokens != _TOKENS:
+        groups = len(replay.found.groups) if replay.found.rules.tokens == "by_group" else 1
+        first = int(tokens) // replay.found.block_size_tokens * groups
+        return Figure(measured, nearest(range(first, first + groups), measured), because="tokens / block")
     return Figure(
         measured, nearest(replay.blocks_of_pool(), measured), because=f"pool / {replay.block_bytes:,} B"
     )

@@ -78,6 +78,9 @@ def _measured(record: Record) -> tuple[float, float]:
         if value is not None:
             digits = len(repr(value).partition(".")[2])
             return value, 0.5 * 10 ** -max(2, min(digits, 4))
+    free = [record.number(f"avail_mem_{when}_load_gb") for when in ("before", "after")]
+    if free[0] is not None and free[1] is not None:
+        return free[0] - free[1], 0.01
     before, after = (record.number(f"{when}_model_gib", within="extra") for when in ("before", "after"))
     if before is not None and after is not None:
         return before - after, 0.01
