@@ -163,6 +163,28 @@ def test_several_starts_in_one_log(tmp_path):
     assert len(result.to_dict()["earlier"]) == 1
 
 
+def test_advice_for_a_hybrid_that_does_not_start(tmp_path):
+    text = (
+        "vLLM API server version 0.24.0\n"
+        "$ vllm serve Qwen/Qwen3.5-35B-A3B --kv-cache-dtype fp8 --max-model-len 262144 --max-num-seqs 1000\n"
+        "Available KV cache memory: 3.40 GiB\n"
+        "ValueError: max_num_seqs (1000) exceeds available Mamba cache blocks (300)\n"
+    )
+    answer = verify(log(tmp_path, text), gpu="RTX 3090").last
+    assert [one["code"] for one in answer.failures] == ["sequences_exceed_blocks"]
+    effects = {one.code: one.effect for one in answer.advice}
+    assert effects["sequences"]["max_num_seqs"] > 0
+    assert effects["token_line"]["blocks_of_one_token"] < effects["token_line"]["blocks_of_longest"]
+
+
+def test_latents_are_replicated(tmp_path):
+    text = (
+        "vLLM API server version 0.24.0\n$ vllm serve deepseek-ai/DeepSeek-V2-Lite-Chat -tp 2 --max-model-len 8192\n"
+        "Available KV cache memory: 13.40 GiB\n"
+    )
+    assert "replicated" in {one.code for one in verify(log(tmp_path, text), gpu="H100").last.advice}
+
+
 def test_ranks_that_differ_are_said(tmp_path):
     text = (LOGS / "vllm_0.19.0_tp2.log").read_text().replace("57.89", "70.00")
     notes = verify(log(tmp_path, text), gpu="H100").last.notes

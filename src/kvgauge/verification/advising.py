@@ -60,8 +60,35 @@ def _vllm(start: Start, asked: Asked) -> Iterator[Advice]:
         yield from _shorter(found, room)
     if failed:
         yield from _more_share(found, asked.record, room)
+    if "sequences_exceed_blocks" in start.failures and room:
+        blocks = found.pool(room).num_blocks
+        text = f"--max-num-seqs {blocks} at most: each running sequence holds a page of state"
+        yield _advice("verify_sequences", text, {"max_num_seqs": blocks}, blocks=str(blocks))
     yield from _batch(asked, found)
     yield from _fp8(asked, found, room)
+    yield from _capacity(found)
+
+
+def _capacity(found: VllmPlan) -> Iterator[Advice]:
+    """Say where the token line is no capacity, and where more ranks hold no more."""
+    if len(found.groups) > 1:
+        blocks, longest = found.blocks_per_request, found.schedule.max_model_tokens
+        short = found.blocks_for(1)
+        text = (
+            f"the token line is no capacity: a request takes {short} blocks however short, {blocks} at "
+            f"{longest:,} tokens, of layers in {len(found.groups)} groups"
+        )
+        yield _advice(
+            "verify_token_line", text, {"blocks_of_one_token": short, "blocks_of_longest": blocks},
+            short=str(short), blocks=str(blocks), longest=f"{longest:,}", groups=str(len(found.groups)),
+        )  # fmt: skip
+    if found.tensor_ranks > 1 and any(group.kind == "latent" for group in found.groups):
+        ranks = str(found.tensor_ranks)
+        text = (
+            f"latents are held whole on each of {ranks} ranks: "
+            "--data-parallel-size shares requests out instead"
+        )
+        yield _advice("verify_replicated", text, {"ranks": found.tensor_ranks}, ranks=ranks)
 
 
 def _shorter(found: VllmPlan, room: int) -> Iterator[Advice]:

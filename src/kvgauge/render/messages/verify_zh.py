@@ -10,6 +10,11 @@ NOTES: Mapping[str, str] = {
     "verify_share": "缓存池还缺 {lacks}：--gpu-memory-utilization {share} 即可",
     "verify_ranks": "缓存池还缺 {lacks}，超出该卡所有：请增加 rank，或减少位数",
     "verify_batch": "--max-num-batched-tokens {half} 取代 {tokens}，可为缓存池腾出约 {size} 的激活内存",
+    "verify_sequences": "--max-num-seqs 至多 {blocks}：每条运行中的序列占一页状态",
+    "verify_token_line": (
+        "token 行不是容量：一个请求再短也占 {short} 块，{longest} 个 token 时占 {blocks} 块，各层分为 {groups} 组"
+    ),
+    "verify_replicated": "潜向量在 {ranks} 个 rank 上各存一份：改用 --data-parallel-size 分摊请求",
     "verify_fp8": "--kv-cache-dtype fp8 时，一个最长请求只需 {share} 的字节",
     "verify_fraction": (
         "权重之后 {before} GiB 中剩 {after} GiB：--mem-fraction-static 须大于 {least}，"
