@@ -213,6 +213,10 @@ def test_configs_beside_the_records(tmp_path: Path):
     file.write_text(json.dumps(row) + "\n\n", encoding="utf-8")
     found = next(e for e in accuracy(file).outcomes if e.quantity == "kv_tokens")
     assert found.status == "exact"
+    file.write_text(json.dumps({**row, "config_ref": "../configs/logs/lab--tiny.json"}), encoding="utf-8")
+    assert "exact" in {each.status for each in accuracy(file).outcomes}
+    file.write_text(json.dumps({**row, "config_ref": str(folder / "lab--tiny.json")}), encoding="utf-8")
+    assert "exact" in {each.status for each in accuracy(file).outcomes}
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     (elsewhere / "lab--tiny.json").write_text(json.dumps(config), encoding="utf-8")

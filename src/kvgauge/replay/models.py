@@ -118,12 +118,16 @@ class ModelFinder:
 
     def _find(self, name: str) -> Model | None:
         raw = self._file(name) or find_model(name) or _shipped(name)
-        if raw is None and (name.endswith(".json") or name.startswith((".", "/"))):
+        if raw is not None:
+            return read_model(raw)
+        if not name.endswith((".json", ".gguf")) and not name.startswith((".", "/")):
+            return None
+        for path in (Path(name), *(place / name for place in self.places)):
             try:
-                return load(Path(name), offline=True)
-            except KvgaugeError:
-                return None
-        return read_model(raw) if raw is not None else None
+                return load(path, offline=True)
+            except (KvgaugeError, OSError, ValueError):
+                continue
+        return None
 
     def _file(self, name: str) -> RawModel | None:
         if "\0" in name or ".." in name or len(name) > 200:

@@ -12,13 +12,13 @@ NOTES: Mapping[str, str] = {
     "verify_batch": "--max-num-batched-tokens {half} 取代 {tokens}，可为缓存池腾出约 {size} 的激活内存",
     "verify_sequences": "--max-num-seqs 至多 {blocks}：每条运行中的序列占一页状态",
     "verify_token_line": (
-        "token 行不是容量：一个请求再短也占 {short} 块，{longest} 个 token 时占 {blocks} 块，各层分为 {groups} 组"
+        "token 行不是容量："
+        "一个请求再短也占 {short} 块，{longest} 个 token 时占 {blocks} 块，各层分为 {groups} 组"
     ),
     "verify_replicated": "潜向量在 {ranks} 个 rank 上各存一份：改用 --data-parallel-size 分摊请求",
     "verify_fp8": "--kv-cache-dtype fp8 时，一个最长请求只需 {share} 的字节",
     "verify_fraction": (
-        "权重之后 {before} GiB 中剩 {after} GiB：--mem-fraction-static 须大于 {least}，"
-        "例如 {share}"
+        "权重之后 {before} GiB 中剩 {after} GiB：--mem-fraction-static 须大于 {least}，例如 {share}"
     ),
     "verify_slots": "窗口池按 {slots} 个槽位留单元：-np 1 可省 {size}",
     "verify_micro_batch": "-ub {tokens} 占用 {size} 的工作缓冲；-ub 512 更少，但预填充更慢",
