@@ -219,6 +219,9 @@ def test_a_pipe(monkeypatch, capsys):
          {"model": "x.gguf", "args": {"-c": "8192"}}),
         ("engine (v0.9.2) with config: model='a/b', speculative_config=SpeculativeConfig(method='mtp', model='a/b', "
          "num_spec_tokens=3), max_seq_len=100", "vllm", None),
+        ('time=2025-03-15T09:19:41.249Z level=INFO source=server.go:405 msg="starting llama server" '
+         'cmd="/usr/bin/ollama runner --model /root/blobs/sha256-1 --ctx-size 8192 --parallel 4 --port 1"', "llama.cpp",
+         {"model": "/root/blobs/sha256-1", "args": {"--ctx-size": "8192", "--parallel": "4"}}),
         ("nothing to see", None, None),
     ],
 )  # fmt: skip

@@ -22,7 +22,7 @@ _VLLM_CONFIG = re.compile(r"(?:LLM engine|engine \(v[\w.+-]+\)) .{0,60}?with con
 _VLLM_ARGS = re.compile(r"non-default args: \{|\bargs: Namespace\(")
 _SGLANG_ARGS = re.compile(r"server_args=ServerArgs\(|\bServerArgs\(")
 _COMMAND = re.compile(
-    r"^(?:[$+#>] ?|.{0,60}?cmd=\"?|.{0,80}?[Cc]ommand:? )?(?:[A-Z_]{2,40}=\S{1,80} "
+    r"^(?:[$+#>] ?|.{0,200}?cmd=\"?|.{0,80}?[Cc]ommand:? )?(?:[A-Z_]{2,40}=\S{1,80} "
     r")*(?P<line>(?:\S{0,80}?python[\d.]* -m )?"
     r"(?P<program>vllm serve|vllm\.entrypoints\.\S{1,60}|sglang\.launch_server|trtllm-serve(?: serve)?|"
     r"(?:\S{0,120}/)?(?:llama-server|llama-cli|ollama runner|ollama_llama_server))(?: .{0,20000})?)$"

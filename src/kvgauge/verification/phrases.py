@@ -65,7 +65,7 @@ VLLM = tuple(_phrase("vllm", says) for says in (
     r"<graph_gib> GiB for CUDAGraph",
     # graphs
     r"[Gg]raph capturing finished in .{1,20}, took <graph_gib> ?Gi?B",
-    r"Estimated CUDA graph memory:? <extra__graph_est_gib> ?GiB",
+    r"Estimated (?:MRV2 )?CUDA graph memory:? <extra__graph_est_gib> ?GiB",
     # pool
     r"Available KV cache memory: <kv_available_gib> ?GiB",
     r"# (?:GPU|cuda|rocm|xpu|hpu) blocks: <gpu_blocks>",
