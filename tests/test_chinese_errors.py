@@ -41,7 +41,8 @@ JOINED = {
 
 #: Texts with a blank that no error shows, or that are parts of a joined row.
 NOT_SHOWN = {
-    "4 B × {} logits × {} sequences", "{} to {} B", " × {} streams", "{} layers × {} {} × {}",
+    "4 B × {} logits × {} sequence{}", "{} to {} B", " × {} streams", "{} layer{} × {} {} × {}",
+    "kernels and workspaces that come with the weights", "four start-up logs",
     ", which {}", ", which {} can't be read without", " and {} more", "{} or is private",
     "if it is private, set MODELSCOPE_API_TOKEN; or {}",
     "{} {}, and {} keeps off the network", "{} in {}", "{}.kv_cache_quant_algo = {}",

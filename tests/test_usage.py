@@ -16,7 +16,7 @@ import pytest
 from kvgauge.cli.app import execute
 from kvgauge.cli.arguments import VERBS, chosen_lang, in_order
 from kvgauge.cli.inventory import environment
-from kvgauge.cli.options import ALL, FIT, VERB_OPTIONS
+from kvgauge.cli.options import ALL, VERB_OPTIONS
 from kvgauge.engines.index import ENGINES
 from kvgauge.sources.catalogue import model_names, near_filter
 
@@ -42,6 +42,9 @@ def kv(capsys):
 
 # Variables
 
+#: The first that takes an option is asked for it.
+VERBS_BY_USE = ("size", "fit", "verify", "accuracy")
+
 VALUES = {
     "context": "4k", "max_model_len": "8k", "sequences": "3", "encoder_tokens": "7", "image_tokens": "9",
     "shared_prefix": "5", "mtp": "2", "kv_dtype": "fp8", "k_dtype": "fp8", "v_dtype": "q8_0", "state_dtype": "fp32",
@@ -54,7 +57,8 @@ VALUES = {
 @pytest.mark.parametrize("row", [row for row in ALL if row.section != "later"], ids=lambda row: row.name)
 def test_a_variable_is_the_option(kv, monkeypatch, row):
     seen = []
-    module, verb = ("fit", "fit") if row in FIT else ("answers", "size")
+    verb = next(verb for verb in VERBS_BY_USE if row in VERB_OPTIONS[verb])
+    module = "answers" if verb == "size" else verb
     monkeypatch.setattr(f"kvgauge.cli.{module}.run_{verb}", lambda _, values: seen.append(values) or 0)
     value = VALUES.get(row.name, "1")
     assert kv(verb, NAME, row.flags[0], *([value] if row.takes_value else []))[0] == 0
