@@ -293,3 +293,16 @@ def test_ranks_that_flags_state():
 def test_cards_of_other_makers_are_said_to_be():
     assert "working_memory_of_others" in codes(fitted(gpu="MI300X", engine="vllm"))
     assert "working_memory_of_others" not in codes(fitted(gpu="H100", engine="vllm"))
+
+
+def test_blocks_that_a_flag_states():
+    def asked(blocks):
+        told = f"--num-gpu-blocks-override {blocks}"
+        return fitted(gpu="H100", engine="vllm", context=4096, engine_args=told)
+
+    some, many = asked(9000), asked(999_999)
+    assert (some.verdict.status, some.pool.num_blocks) == ("fits", 9000)
+    assert some.left.low_bytes == some.left.high_bytes == some.pool.bytes == 9000 * some.pool.bytes_per_block
+    assert (many.verdict.fits, many.max_sequences.count) == (False, 0)
+    assert many.devices[0].free_bytes < -1000 * GIB
+    assert many.verdict.available_bytes < 80 * GIB < many.verdict.required_bytes

@@ -306,15 +306,17 @@ class CardBudget:
         share = self.rules.share
         return Fraction(1) if share is None else share(asked)
 
-    def free_bytes(self, asked: Capacity) -> int:
-        """Return what stays free on the fullest GPU beside the pool, below 0 where it is overdrawn."""
+    def room_bytes(self, asked: Capacity) -> int:
+        """Return what nothing else takes of the fullest GPU, below 0 where it is overdrawn."""
         return min(
-            rank.memory.central_bytes
-            - rank.weights_bytes
-            - max(0, rank.left.central_bytes)
-            - sum(term.central_bytes for term in rank.held)
+            rank.memory.central_bytes - rank.weights_bytes - sum(term.central_bytes for term in rank.held)
             for rank in self.ranks(asked)
         )
+
+    def free_bytes(self, asked: Capacity) -> int:
+        """Return what stays free on the fullest GPU beside the pool, below 0 where it is overdrawn."""
+        pool = max(0, asked.budget(self.available(asked).central_bytes))
+        return self.room_bytes(asked) - pool
 
 
 def loaded_weights(prepared: Prepared, weighed: WeightAnswer) -> tuple[int, ...]:

@@ -41,13 +41,21 @@ class Search:
             return Spread(*(self.given_bytes or 0,) * 3)
         return self.cards.available(asked)
 
+    def told_too_much(self, asked: Capacity) -> tuple[int, int] | None:
+        """Return the pool that a flag states, and what the cards have room for, where that is less."""
+        stated = asked.budget(0)
+        if self.cards is None or not stated:
+            return None
+        room = self.cards.room_bytes(asked)
+        return (stated, room) if stated > room else None
+
     def pool_bytes(self, asked: Capacity, longest: Reach) -> int:
         """Return the budget of the pool on each rank.
 
         Of an engine that allocates what it is told and computes more for longer contexts: what the longest
         context takes.
         """
-        left = self.available(asked).central_bytes
+        left = asked.budget(self.available(asked).central_bytes)
         if self.cards is None or not self.prepared.engine.reads_gguf:
             return max(0, left)
         if not longest.count:
@@ -57,6 +65,8 @@ class Search:
 
     def is_held(self, asked: Capacity) -> bool:
         """Whether a load fits, with every estimate at its central value."""
+        if self.told_too_much(asked) is not None:
+            return False
         return asked.needed_bytes <= asked.budget(self.available(asked).central_bytes)
 
     def capacity(self, workload: Workload) -> Capacity:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from kvgauge.architecture import Note
-from kvgauge.card_budget import CardBudget
+from kvgauge.card_budget import CardBudget, Spread
 from kvgauge.cards import card_of
 from kvgauge.engines import ENGINES, load_engine, parse_engine
 from kvgauge.errors import FeatureUnsupportedError, InvalidRequestError
@@ -21,7 +21,7 @@ from kvgauge.sizing import weigh_request
 from kvgauge.units import format_bytes, parse_size
 
 if TYPE_CHECKING:
-    from kvgauge.card_budget import Rank, Spread
+    from kvgauge.card_budget import Rank
     from kvgauge.cards import NamedCard
     from kvgauge.engines.pools import Capacity
     from kvgauge.sources.weight_files import Progress
@@ -208,7 +208,7 @@ def _answer(search: Search, asked: Capacity, weighed: WeightAnswer | None) -> Fi
     verdict = _verdict(search, asked, left)
     pool_bytes = search.pool_bytes(asked, longest)
     admission = asked.admission(pool_bytes)
-    room = asked.budget(left.central_bytes)
+    room = 0 if search.told_too_much(asked) else asked.budget(left.central_bytes)
     return FitResult(
         prepared.model,
         request,
@@ -231,7 +231,7 @@ def _answer(search: Search, asked: Capacity, weighed: WeightAnswer | None) -> Fi
         ),
         asked.details,
         weighed,
-        left if search.cards is not None else None,
+        Spread(*(asked.budget(size) for size in left)) if search.cards is not None else None,
     )
 
 
@@ -243,6 +243,10 @@ def _verdict(search: Search, asked: Capacity, left: Spread) -> Verdict:
         tightest = search.cards.tightest(asked)
         taken = tightest.taken_bytes
         own = needed if tightest.needed_bytes is None else tightest.needed_bytes
+    stated = search.told_too_much(asked)
+    if stated is not None:
+        needed = own = stated[0]
+        room = [stated[1]] * 3
     told_sequences, told_context = asked.max_sequences, asked.max_context_tokens
     is_told = (told_sequences is not None and load.sequences > told_sequences) or (
         told_context is not None and load.context_tokens > told_context
@@ -320,16 +324,21 @@ def _devices(
             for rank, (weights, pool) in enumerate(zip(held, pools, strict=True))
         )
     ranks = zip(search.cards.ranks(asked), pools, strict=True)
-    return tuple(_device(number, rank, pool, grade, because) for number, (rank, pool) in enumerate(ranks))
+    return tuple(
+        _device(number, rank, pool, grade, because, asked.budget) for number, (rank, pool) in enumerate(ranks)
+    )
 
 
-def _device(number: int, rank: Rank, pool_bytes: int, grade: str, because: str) -> Device:
+def _device(
+    number: int, rank: Rank, pool_bytes: int, grade: str, because: str, budget: Callable[[int], int]
+) -> Device:
     """Return a rank of a card; where ranks differ in what they need, the engine takes just that."""
     size, spread = pool_bytes, None
     if rank.needed_bytes is not None:
         size = rank.needed_bytes
     else:
-        spread = (min(size, max(0, rank.left.low_bytes)), max(size, rank.left.high_bytes))
+        low, _, high = (max(0, budget(left)) for left in rank.left)
+        spread = (min(size, low), max(size, high))
     memory = rank.memory.central_bytes
     return Device(number, memory, rank.weights_bytes, grade, because, size, rank.held, spread)
 

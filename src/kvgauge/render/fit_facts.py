@@ -104,7 +104,7 @@ def _pool(result: FitResult, view: View) -> str:
             tokens=f"{pool.block_size_tokens:,}",
             size=view.size(pool.bytes_per_block),
         )
-    if result.left is None or not pool.bytes:
+    if result.left is None or not pool.bytes or result.left.low_bytes == result.left.high_bytes:
         return text
     low, central, high = (view.size(max(0, size)) for size in result.left)
     return view.texts("fit_pool_range", pool=text, size=central, low=low, high=high)
