@@ -258,3 +258,10 @@ def test_every_rank_is_opened(model, spread):
     assert {step.value_bytes for step in steps} == set(result.weights.per_rank_bytes)
     for step in steps:
         assert evaluate(step.formula, step.symbols) == step.value_bytes
+
+
+def test_a_gguf_that_lost_its_mlp_is_not_weighed_without_it():
+    metadata = {key: value for key, value in LLAMA_GGUF.items() if not key.endswith("feed_forward_length")}
+    answer = kvgauge.size(metadata, context=64)
+    assert answer.weights is None
+    assert any("llama.feed_forward_length" in note.message for note in answer.notes)

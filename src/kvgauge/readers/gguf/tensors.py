@@ -64,12 +64,26 @@ def read_tensors(metadata: Mapping[str, object], *, tied: bool | None = None) ->
     meta = Metadata(metadata, row.name)
     if row.unless and meta.find(row.unless):
         return None
+    if _has_mlp(row) and not any(meta.has(key) for key in _MLP_KEYS):
+        raise meta.missing(_MLP_KEYS[0], _BECAUSE)
     model = _Model(meta, row)
     head = model.tied() if tied is None or isinstance(row.tied, bool) else tied
     gathered = _gather(model, {"tied": int(head)})
     trunk, extra = _split(gathered, model.count)
     notes = model.tie_notes(tied=head) if tied is None else ()
     return ModelWeights(tuple(trunk), tuple(extra), notes)
+
+
+#: A key that each MLP has one of; without them its tensors would count nothing.
+_MLP_KEYS = ("feed_forward_length", "expert_feed_forward_length")
+#: What the tables call the width of an MLP.
+_WIDTHS = frozenset({"ff", "mlp_width"})
+
+
+def _has_mlp(row: TensorRow) -> bool:
+    """Whether some tensors of an architecture are as wide as its MLP."""
+    lines = (line for name in row.blocks for line in tensor_block(name).tensors)
+    return any(_WIDTHS & set(re.findall(r"[A-Za-z_]+", dim)) for line in lines for dim in line.dims)
 
 
 @dataclass
