@@ -20,6 +20,9 @@ _COLUMNS = (
     "accuracy_off", "accuracy_skipped", "accuracy_median", "accuracy_worst", "accuracy_held",
 )  # fmt: skip
 _NARROW = ("accuracy_quantity", "accuracy_basis", "accuracy_n", "accuracy_exact", "accuracy_median")
+_MIDDLE = ("accuracy_engine", *_NARROW)
+#: From this width on there is room for every column, and for causes beside their figures.
+_WIDE_COLUMNS = 112
 _TEXTS = frozenset({"accuracy_engine", "accuracy_quantity", "accuracy_basis"})
 _LEFT_OUT = ("accuracy_engine", "accuracy_quantity", "accuracy_n", "accuracy_median", "accuracy_held")
 _NAMED = ("accuracy_record", "accuracy_quantity", "accuracy_predicted", "accuracy_measured", "accuracy_cause")
@@ -35,13 +38,14 @@ def draw_accuracy(result: AccuracyResult, view: View) -> str:
     """Return the table, the figures that do not agree with their causes, and the error of estimates."""
     texts = view.texts
     parts: list[object] = [plain(total_line(result, view), "bold"), ""]
-    names = [name for name in _COLUMNS if not view.is_narrow or name in _NARROW]
+    is_wide = view.width >= _WIDE_COLUMNS
+    names = _COLUMNS if is_wide else _NARROW if view.is_narrow else _MIDDLE
     parts.append(_grid(names, (row_cells(row, view) for row in result.summary), view))
     named = result.named
     if named:
         parts += ["", plain(texts("accuracy_named"), "bold")]
         cells = [named_cells(each, view) for each in named[:MAX_NAMED]]
-        if view.is_narrow:
+        if not is_wide:
             parts += [plain(texts("accuracy_named_line", **row)) for row in cells]
         else:
             parts.append(_grid(_NAMED, cells, view))
