@@ -46,7 +46,7 @@ def _source(demand: GroupDemand, facts: Facts) -> str:
     """Return the key of what a group's bytes rest on."""
     if demand.is_engines_own:
         return _own_variant(demand)
-    return "cells" if demand.streams and facts.cache.demand.placed else demand.group.mechanism.value
+    return "cells" if demand.streams and facts.cache.demand.in_cells else demand.group.mechanism.value
 
 
 def symbol_texts(
@@ -169,7 +169,7 @@ def _kind(demand: GroupDemand, facts: Facts) -> tuple[str, str, dict[str, object
             return "variants", "absent", {}
         encoder = group.kind is LayerKind.NONE and facts.cache.architecture.encoder_only
         return ("variants", "encoder", {}) if encoder else ("kinds", group.kind.value, {})
-    variant, values = _in_cells(demand) if facts.cache.demand.placed else (None, {})
+    variant, values = _in_cells(demand) if facts.cache.demand.in_cells else (None, {})
     if variant is None:
         variant, values = _variant(demand)
     return ("variants", variant, values) if variant else ("kinds", _stored_kind(demand).value, {})

@@ -23,17 +23,18 @@ def placed_steps(facts: Facts) -> list[Step]:
 
 def _step(place: str, parts: list[Placed], facts: Facts) -> Step:
     words = facts.words
+    key = "place" if facts.cache.demand.in_cells else "place_offloading"
     where = words.phrase("place_host") if place == "host" else place
     symbols: dict[str, Number] = {f"P_{number}": part.bytes for number, part in enumerate(parts, 1)}
     meanings = {f"P_{number}": _meaning(part, facts) for number, part in enumerate(parts, 1)}
     return Step(
         f"place.{place.replace(':', '.')}",
-        words.title("steps", "place", place=where),
-        words.text("steps", "place", place=where),
+        words.title("steps", key, place=where),
+        words.text("steps", key, place=where),
         " + ".join(symbols),
         symbols,
         sum(part.bytes for part in parts),
-        words.source("place"),
+        words.source(key),
         symbol_meanings=meanings,
     )
 

@@ -85,7 +85,7 @@ def _engine_reasons(facts: Facts) -> list[str]:
     bits = next((b for d in demands for s in d.streams if (b := packed_bits(s))), None)
     if bits is not None:
         reasons.append(words.phrase("engine_packed", "why", bits=bits))
-    if not reasons and facts.cache.demand.placed:
+    if not reasons and facts.cache.demand.in_cells:
         reasons.append(words.phrase("engine_cells", "why"))
     if not reasons and any(d.block_tokens for d in demands):
         reasons.append(words.phrase("engine_blocks", "why"))

@@ -156,6 +156,7 @@ class Demand:
         equal_context_ranks: ranks of decode context parallelism set aside the same, not what they hold.
         stages: layers of each pipeline stage, where the engine deals them out in its own way.
         placed: its allocations by the engine's own names and places; empty where they follow from the groups.
+        in_cells: rows lie in cells that are allocated ahead of the tokens.
     """
 
     groups: tuple[GroupDemand, ...]
@@ -168,6 +169,7 @@ class Demand:
     equal_context_ranks: bool = False
     stages: tuple[range, ...] = ()
     placed: tuple[Placed, ...] = ()
+    in_cells: bool = False
 
 
 @dataclass(frozen=True, slots=True)

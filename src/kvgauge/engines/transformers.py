@@ -12,6 +12,7 @@ from kvgauge.engines.base import Demand, GroupDemand, PlainEngine, RequestedDtyp
 from kvgauge.engines.setup import PLAIN_SETUP, Setup
 from kvgauge.engines.transformers_args import CacheChoice, parse_cache_choice
 from kvgauge.engines.transformers_notes import storage_notes
+from kvgauge.engines.transformers_offload import check_offloading, offloading_notes, placed_layers
 from kvgauge.engines.transformers_streams import OUTSIDE, STATE_KINDS, WINDOW_KINDS, Storage, group_demands
 from kvgauge.engines.transformers_versions import NEWEST, VersionRules, rules_for, version_notes
 from kvgauge.errors import FeatureUnsupportedError
@@ -62,18 +63,21 @@ class TransformersEngine(PlainEngine):
             InvalidRequestError: a word of ``args`` is not known.
             FeatureUnsupportedError: this cache object refuses the model, or the dtype.
         """
-        del setup
         rules, choice = rules_for(version), parse_cache_choice(args)
         resolved = _resolve_dtypes(architecture, dtypes)
         groups = (*architecture.groups, *(architecture.mtp_groups if workload.mtp else ()))
         _check(architecture, groups, workload, choice, rules)
+        if choice.offloading:
+            check_offloading(architecture, groups, choice, rules, setup.parallelism)
         storage = Storage(rules, choice, architecture, workload, resolved)
         demands = tuple(part for group in groups for part in group_demands(group, storage))
         kept = demands
-        if choice.cache == "dynamic" and architecture.model_type in rules.no_cache_object:
+        if choice.word == "dynamic" and architecture.model_type in rules.no_cache_object:
             kept = tuple(GroupDemand(demand.group, ()) for demand in demands)
         notes, details = storage_notes(storage, demands, kept)
-        return Demand(kept, resolved, (*_dtype_notes(architecture, dtypes), *notes), details)
+        placed = placed_layers(storage, demands) if choice.offloading else ()
+        notes = (*_dtype_notes(architecture, dtypes), *notes, *offloading_notes(placed))
+        return Demand(kept, resolved, notes, details, placed=placed)
 
 
 def _resolve_dtypes(architecture: ModelArchitecture, asked: RequestedDtypes) -> RequestedDtypes:
@@ -131,7 +135,7 @@ def _check(
     if refused:
         what = f"the {refused[0].kind.value} layers of {architecture.model_type}"
         raise FeatureUnsupportedError(
-            f"cache={choice.cache} can't hold {what}: {reason}",
+            f"cache={choice.word} can't hold {what}: {reason}",
             hint="cache=dynamic is what the model makes itself",
             field="engine-args",
         )

@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from kvgauge.errors import FeatureUnsupportedError, InvalidRequestError
 from kvgauge.units import MAX_TOKENS
 
-CACHES = ("dynamic", "dynamic_without_config", "static", "quantized")
+CACHES = ("dynamic", "dynamic_without_config", "static", "quantized", "offloaded", "offloaded_static")
+#: Words for a cache whose layers wait on the host, and the cache that it is otherwise.
+_OFFLOADED = {"offloaded": "dynamic", "offloaded_static": "static"}
 
 #: Words beside ``cache`` that each cache object takes.
 _WORDS = {
@@ -17,6 +19,8 @@ _WORDS = {
     "dynamic_without_config": (),
     "static": ("max_cache_len",),
     "quantized": ("backend", "nbits", "prompt"),
+    "offloaded": (),
+    "offloaded_static": ("max_cache_len",),
 }
 #: Bits a value that each backend packs; the first is the default. hqq also packs 3, in a layout of its own.
 BACKEND_BITS = {"quanto": (4, 2), "hqq": (4, 2, 8), "fp8": (8,)}
@@ -27,8 +31,10 @@ class CacheChoice:
     """Which cache object, and its numbers.
 
     Args:
+        cache: the cache whose layers it has.
         max_cache_tokens: rows that a static cache allocates; None is the context.
         prompt_tokens: tokens that a quantised cache packs at prefill; None is the context.
+        offloading: its layers wait on the host: ``DynamicCache(config=..., offloading=True)``, or static.
     """
 
     cache: str = "dynamic"
@@ -36,6 +42,12 @@ class CacheChoice:
     backend: str = "quanto"
     bits: int = 4
     prompt_tokens: int | None = None
+    offloading: bool = False
+
+    @property
+    def word(self) -> str:
+        """Return the word that asks for it."""
+        return next((w for w, c in _OFFLOADED.items() if self.offloading and c == self.cache), self.cache)
 
 
 def parse_cache_choice(args: str) -> CacheChoice:
@@ -64,11 +76,12 @@ def parse_cache_choice(args: str) -> CacheChoice:
     if backend not in BACKEND_BITS:
         raise _unknown(f"backend={backend}", backend, tuple(BACKEND_BITS))
     return CacheChoice(
-        cache,
+        _OFFLOADED.get(cache, cache),
         _number(words, "max_cache_len", low=1),
         backend,
         _bits(words, backend),
         _number(words, "prompt", low=0),
+        cache in _OFFLOADED,
     )
 
 

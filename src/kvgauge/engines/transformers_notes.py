@@ -28,7 +28,7 @@ def storage_notes(
     alive = _prompt_alive(storage, kept)
     transient = _expansion(storage)
     details: dict[str, object] = {
-        "cache": storage.choice.cache,
+        "cache": storage.choice.word,
         "rules": storage.rules.version,
         "outside_cache_bytes": outside,
         "prompt_alive_bytes": alive,
@@ -89,8 +89,8 @@ def _no_object(storage: Storage, held_back: int) -> Note:
 
 def _prompt_alive(storage: Storage, demands: Iterable[GroupDemand]) -> int:
     """Return what a prompt of the whole context keeps alive beyond the windows: slices are views of it."""
-    if storage.choice.cache != "dynamic":
-        return 0
+    if storage.choice.cache != "dynamic" or storage.choice.offloading:
+        return 0  # what goes to the host is a copy of the slice
     tokens, size = storage.workload.context_tokens, 0
     for demand in demands:
         if demand.group.kind in WINDOW_KINDS:

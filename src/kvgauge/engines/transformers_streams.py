@@ -126,6 +126,11 @@ def _dynamic_rows(counted: Counted, group: LayerGroup, storage: Storage) -> Coun
     return replace(counted, to_tokens=window - 1)
 
 
+def slides(group: LayerGroup, architecture: ModelArchitecture) -> bool:
+    """Return whether the cache layers of a group are sliding ones, static or dynamic."""
+    return group.kind in WINDOW_KINDS and _window(group.window_tokens, architecture) is not None
+
+
 def _window(tokens: int | None, architecture: ModelArchitecture) -> int | None:
     """Return the window of the model class for a window of the config."""
     name = _WINDOW_BESIDE_QUERY.get(architecture.model_type)

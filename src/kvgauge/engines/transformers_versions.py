@@ -32,6 +32,7 @@ class VersionRules:
         state_in_static: StaticCache takes layers that keep a state.
         no_cache_object: model types whose plain forward returns no cache.
         quantized_backends: what QuantizedCache accepts.
+        shared_states_persist: what layers read of another layer's cache stays on the device between steps.
         quantized_checks_layers: QuantizedCache refuses windows; before, it held them at full length.
     """
 
@@ -43,6 +44,7 @@ class VersionRules:
     state_in_static: bool = True
     no_cache_object: frozenset[str] = _GRIFFIN
     quantized_backends: tuple[str, ...] = ("quanto", "hqq")
+    shared_states_persist: bool = False
     quantized_checks_layers: bool = True
 
 
@@ -55,6 +57,7 @@ VERSIONS: tuple[VersionRules, ...] = (
         convolution_everywhere=True,
         state_in_static=False,
         no_cache_object=_GRIFFIN | _GENERATE_ONLY,
+        shared_states_persist=True,
         quantized_checks_layers=False,
     ),
     VersionRules("5.14", (5, 14), latents_expanded=True),

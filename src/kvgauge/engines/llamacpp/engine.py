@@ -89,6 +89,7 @@ class LlamaEngine(PlainEngine):
             details_of(found, load.settings),
             stages=_stages(architecture, load.settings, setup.parallelism.pipeline),
             placed=placed(found, without_cells=is_empty),
+            in_cells=True,
         )
 
     def offload(self, args: str, version: str | None, setup: Setup) -> Offload:

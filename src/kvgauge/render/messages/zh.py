@@ -58,6 +58,7 @@ NOTES: Mapping[str, str] = {
     "list_longer_than_layers": "{field} 有 {entries} 项，超出 {layers} 层的部分不计",
     "option_without_effect": "{option} 对该模型没有影响",
     "override_without_effect": "--override {field} 没有影响：没有读取这个字段（相近的字段：{near}）",
+    "cache_offloaded": "各层在主机内存中等待；设备上是使用中的一层、下一层与从不移动的部分，最多 {size}",
     "static_cache_too_small": "静态缓存只有 {max_cache_len} 个 token，放不下 {context} 个 token 的负载",
     "engine_version_newer": "{engine} {version} 按已知最新版本 {rules} 的规则读取",
     "engine_version_nearest": "{engine} {version} 按之前最近一个核对过的版本 {rules} 的规则读取",

@@ -48,6 +48,19 @@ TABLE: Mapping[str, str] = {
     "QuantizedCache takes models whose layers are all full attention": (
         "QuantizedCache 只支持所有层都是全注意力的模型"
     ),
+    "cache={0} is known on one GPU": "cache={0} 只知道在一个 GPU 上的情形",
+    "leave --tp, --pp and --dp out, or give cache=dynamic": "请去掉 --tp、--pp 与 --dp，或给 cache=dynamic",
+    "cache={0} can't hold the layers of {1}: {reason}": "cache={0} 放不下 {1} 的层：{reason}",
+    "cross-attention reads its cache without fetching it from the host": (
+        "交叉注意力读取自己的缓存时不会先从主机内存取回"
+    ),
+    "some keep their cache outside the layers that are offloaded": "有些层的缓存不在会被卸载的缓存层里",
+    "layers with a state have a cache object of their own, which is not offloaded": (
+        "带状态的层有自己的缓存对象，不会被卸载"
+    ),
+    "StaticCache offloads no sliding layer, and stops where all layers are": (
+        "StaticCache 不卸载滑动窗口层，全部层都是时会中止"
+    ),
     "cache=dynamic is what the model makes itself": "模型自己建立的是 cache=dynamic",
     "transformers {0} has no {1} backend for its quantised cache": "transformers {0} 的量化缓存没有 {1} 后端",
     "it has {0}": "可用：{0}",
