@@ -15,6 +15,7 @@ from kvgauge.errors import FeatureUnsupportedError, InvalidRequestError, Kvgauge
 from kvgauge.hardware import matches
 from kvgauge.overhead_accuracy import in_sample
 from kvgauge.overhead_evidence import evidence
+from test_schemas import validate
 
 GIB = 1 << 30
 BIG = "Qwen/Qwen3-8B"
@@ -173,7 +174,9 @@ def test_what_fits_is_the_most_that_fits(model, engine, context, sequences, gpu)
 
 def test_everything_on_a_device_adds_up():
     for engine in ENGINES:
-        for device in fitted(engine=engine, gpu="H100:2", context=32768).to_dict()["devices"]:
+        answer = fitted(engine=engine, gpu="H100:2", context=32768).to_dict()
+        validate("fit", answer)
+        for device in answer["devices"]:
             held = sum(part["bytes"] for part in device["allocations"])
             assert device["free_bytes"] == device["memory_bytes"] - held
             assert {"weights", "cache", "runtime"} <= {part["kind"] for part in device["allocations"]}

@@ -31,7 +31,7 @@ _EXAMPLES = {
     "size": "kvgauge size Qwen/Qwen3-8B --context 32k --sequences 8 --kv-dtype fp8",
     "compare": "kvgauge compare Qwen/Qwen3-8B Qwen/Qwen3-32B --sequences 8",
     "explain": "kvgauge explain Qwen/Qwen3.5-35B-A3B --context 32k",
-    "fit": "kvgauge fit Qwen/Qwen3-8B --kv-memory 40GiB --gpu H100",
+    "fit": "kvgauge fit Qwen/Qwen3-8B --gpu H100 --context 32k --sequences 8",
     "verify": "kvgauge verify server.log --gpu H100",
     "accuracy": "kvgauge accuracy measurements.jsonl --configs configs",
     "models": "kvgauge models qwen3",
