@@ -69,6 +69,7 @@ def sizes(result):
             (HYBRID, "offloaded"),
             (HYBRID, "offloaded_static"),
             (BOTH, "offloaded"),
+            (BOTH, "offloaded_static"),
             (LATENT, "offloaded_static"),
         ]
     ),
@@ -127,8 +128,9 @@ def test_what_other_layers_read_stays_on_the_device():
 def test_layers_with_a_state_alone_stay():
     shown = parts(ask(HYBRID, 100, args="cache=offloaded"))
     assert shown["state.resident"]["kind"] == "state"
-    assert shown["cache.next"]["bytes"] == 100 * ROW
-    assert set(shown) == {"cache.next", "state.resident"}  # one full layer: it is on the device when next
+    # One full layer: there is no next, and its own tensors are on the host while its copy is read.
+    assert set(shown) == {"cache.in_use", "cache.offloaded", "state.resident"}
+    assert shown["cache.in_use"]["bytes"] == shown["cache.offloaded"]["bytes"] == 100 * ROW
 
 
 def test_a_state_beside_attention_moves_with_it():
@@ -175,6 +177,7 @@ def test_explained_step_by_step(lang, args):
     [
         (SLIDING, "5.24.0", "cache=offloaded_static"),
         (HYBRID, "4.57.3", "cache=offloaded"),
+        (BOTH, "5.15", "cache=offloaded_static"),
         (COMPRESSED, "5.24.0", "cache=offloaded"),
         (GRIFFIN, "5.24.0", "cache=offloaded"),
         ("openai/whisper-large-v3", "5.24.0", "cache=offloaded"),

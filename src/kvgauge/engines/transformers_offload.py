@@ -10,7 +10,7 @@ alive for an instant besides, as in every dynamic cache.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from kvgauge.architecture import LayerGroup, ModelArchitecture, Note
@@ -44,19 +44,14 @@ def placed_layers(storage: Storage, demands: Iterable[GroupDemand]) -> tuple[Pla
     layers = _layers(storage, tuple(demands))
     ring = [layer for layer in layers if layer.moved]
     copies, fetched = _busiest(ring, storage)
+    coming = [fetched] if fetched else []
     waiting = [layer for layer in ring if layer is not fetched]
     parts = [
-        (
-            "cache.next",
-            "cache",
-            "gpu:0",
-            fetched.moved if fetched else 0,
-            _named([fetched] if fetched else []),
-        ),
+        ("cache.next", "cache", "gpu:0", sum(layer.moved for layer in coming), _named(coming)),
         ("cache.in_use", "compute", "gpu:0", sum(layer.in_use for layer in copies), _named(copies)),
         ("cache.resident", "cache", "gpu:0", *_staying(layers, "cache")),
         ("state.resident", "state", "gpu:0", *_staying(layers, "state")),
-        ("cache.offloaded", "cache", "host", sum(layer.moved for layer in waiting), _counted(waiting)),
+        ("cache.offloaded", "cache", "host", sum(layer.moved for layer in waiting), _counted(len(waiting))),
     ]
     return tuple(
         Placed(name, kind, 0, place, size, size, size, "exact", because)
@@ -67,7 +62,7 @@ def placed_layers(storage: Storage, demands: Iterable[GroupDemand]) -> tuple[Pla
 
 def offloading_notes(placed: tuple[Placed, ...]) -> tuple[Note, ...]:
     """Say what the device holds at most, where anything moves."""
-    if not any(part.place == "host" or part.name == "cache.next" for part in placed):
+    if not any(part.place == "host" for part in placed):
         return ()
     size = sum(part.bytes for part in placed if part.place != "host")
     text = (
@@ -82,13 +77,13 @@ def _named(layers: list[_Layer]) -> str:
     return f"layers {numbers}" if len(layers) > 1 else f"layer {numbers}"
 
 
-def _counted(layers: Collection[_Layer]) -> str:
-    return f"{len(layers)} layers" if len(layers) != 1 else "1 layer"
+def _counted(layers: int) -> str:
+    return f"{layers} layers" if layers != 1 else "1 layer"
 
 
 def _staying(layers: list[_Layer], name: str) -> tuple[int, str]:
     sizes = [size for layer in layers if (size := int(getattr(layer, name)))]
-    return sum(sizes), f"{len(sizes)} layers" if len(sizes) != 1 else "1 layer"
+    return sum(sizes), _counted(len(sizes))
 
 
 # -- layers ---------------------------------------------------------------------------------------
@@ -158,15 +153,14 @@ def _busiest(ring: list[_Layer], storage: Storage) -> tuple[list[_Layer], _Layer
     persists = storage.rules.shared_states_persist
     best: tuple[int, list[_Layer], _Layer | None] = (-1, [], None)
     for place, layer in enumerate(ring):
-        fetched = ring[(place + 1) % len(ring)]
+        after = ring[(place + 1) % len(ring)]
+        fetched = after if after is not layer else None  # a layer alone is fetched when it is in use
         copies = [
             other
             for other in ring
             if other is layer or (other.index in shared and (persists or other.index < layer.index))
         ]
-        if fetched is layer:  # alone, it is fetched once its copy is gone
-            copies = []
-        size = fetched.moved + sum(other.in_use for other in copies)
+        size = (fetched.moved if fetched else 0) + sum(other.in_use for other in copies)
         if size > best[0]:
             best = (size, copies, fetched)
     return best[1], best[2]
@@ -213,6 +207,10 @@ def _reason(
     if states and not rules.state_in_static:
         return "layers with a state have a cache object of their own, which is not offloaded"
     rows = [g for g in groups if g.kind not in STATE_KINDS | _INDEX_KINDS and g.streams]
+    beside = {index for g in states for index in g.indices}
+    unfetched = [g for g in rows if slides(g, architecture) is not (choice.cache == "static")]
+    if not rules.fetches_every_hybrid and any(beside.intersection(g.indices) for g in unfetched):
+        return "before 5.24 a layer with such a state beside its attention is not fetched from the host"
     if choice.cache == "static" and rows and all(slides(g, architecture) for g in rows):
         return "StaticCache offloads no sliding layer, and stops where all layers are"
     return None

@@ -32,6 +32,7 @@ class VersionRules:
         state_in_static: StaticCache takes layers that keep a state.
         no_cache_object: model types whose plain forward returns no cache.
         quantized_backends: what QuantizedCache accepts.
+        fetches_every_hybrid: layers with state and attention come back from the host, static and sliding too.
         shared_states_persist: what layers read of another layer's cache stays on the device between steps.
         quantized_checks_layers: QuantizedCache refuses windows; before, it held them at full length.
     """
@@ -44,6 +45,7 @@ class VersionRules:
     state_in_static: bool = True
     no_cache_object: frozenset[str] = _GRIFFIN
     quantized_backends: tuple[str, ...] = ("quanto", "hqq")
+    fetches_every_hybrid: bool = True
     shared_states_persist: bool = False
     quantized_checks_layers: bool = True
 
@@ -60,8 +62,8 @@ VERSIONS: tuple[VersionRules, ...] = (
         shared_states_persist=True,
         quantized_checks_layers=False,
     ),
-    VersionRules("5.14", (5, 14), latents_expanded=True),
-    VersionRules("5.15", (5, 15)),
+    VersionRules("5.14", (5, 14), latents_expanded=True, fetches_every_hybrid=False),
+    VersionRules("5.15", (5, 15), fetches_every_hybrid=False),
     VersionRules("5.24.0", (5, 24), quantized_backends=("quanto", "hqq", "fp8")),
 )
 NEWEST = VERSIONS[-1]

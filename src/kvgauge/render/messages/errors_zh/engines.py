@@ -58,6 +58,9 @@ TABLE: Mapping[str, str] = {
     "layers with a state have a cache object of their own, which is not offloaded": (
         "带状态的层有自己的缓存对象，不会被卸载"
     ),
+    "before 5.24 a layer with such a state beside its attention is not fetched from the host": (
+        "5.24 之前，注意力旁带有这种状态的层不会从主机内存取回"
+    ),
     "StaticCache offloads no sliding layer, and stops where all layers are": (
         "StaticCache 不卸载滑动窗口层，全部层都是时会中止"
     ),
