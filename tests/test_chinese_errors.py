@@ -51,7 +51,7 @@ NOT_SHOWN = {
     "own file", "this machine", "rule: the tool's total less what a driver keeps", "vram total memory (b)",
     "card series", "card model", "device name", "gfx version", "Apple M",
     "does not name all layers that stay at 16 bit; those that the method leaves alone are counted as such",
-    "Bearer {}", "bytes (\\d{1,19})-(\\d{1,19})/(\\d{1,19})", "{} {} layers",
+    "Bearer {}", "bytes (\\d{1,19})-(\\d{1,19})/(\\d{1,19})", "{} {} layers", "{} layers", "layers {}", "layer {}",
 }  # fmt: skip
 
 _WORDS = re.compile(r"(?<![\w./'-])[A-Za-z][a-z']*(?: [A-Za-z][a-z']*){3,}(?![\w./=-])")
