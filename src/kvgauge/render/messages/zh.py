@@ -16,15 +16,13 @@ NOTES: Mapping[str, str] = {
     "kv_dtype_partial": "KV dtype 不影响：{streams}",
     "dtype_assumed": "配置没有写 dtype；凡随模型 dtype 的部分按 bf16 计算",
     "kept_layers_assumed": (
-        "{field} 没有列出全部保持 16 位的层；仅把该方法本来就不量化的层按 16 位计算，"
-        "文件可能更大"
+        "{field} 没有列出全部保持 16 位的层；仅把该方法本来就不量化的层按 16 位计算，文件可能更大"
     ),
     "group_size_assumed": "{field} 的分组大小取惯用值，并非已知；文件大小可能不同",
     "inferred": "未知的模型类型 {model_type}；仅根据形状字段读取",
     "gguf_kv_dtype": "GGUF 的缓存默认用 f16，与权重的量化无关（与 llama.cpp 一致）；可用 --kv-dtype 指定",
     "llamacpp_context_rounded": (
-        "llama.cpp 把 {asked} token 的上下文向上取整为 {rounded}，"
-        "即每个序列 256 的倍数"
+        "llama.cpp 把 {asked} token 的上下文向上取整为 {rounded}，即每个序列 256 的倍数"
     ),
     "gguf_window_unused": "文件写有 {window} token 的窗口，但 llama.cpp 对 {architecture} 不使用它",
     "gguf_latent_expanded": "文件没有 {key}，因此保留展开后的各头，是潜向量的许多倍；重新转换的文件会有该键",
@@ -360,7 +358,8 @@ MESSAGES: Mapping[str, str] = {
     "help.option.ep": "专家并行的 rank 数；切分的是权重，缓存不变。",
     "help.option.dcp": "解码上下文并行的 rank 数，位于张量并行之内。",
     "help.option.engine": (
-        "theory（默认：必须保留的量）、transformers、vllm、sglang、llama.cpp、tensorrt-llm；指定版本写作 vllm@0.33.0。"
+        "theory（默认：必须保留的量）、transformers、vllm、sglang、llama.cpp、tensorrt-llm；"
+        "指定版本写作 vllm@0.33.0。"
     ),
     "help.option.engine_args": "引擎自己的参数，写成一段文本。",
     "help.option.override": "读取前改动配置字段：KEY=VALUE，键可用点号，值为 JSON。可重复。",

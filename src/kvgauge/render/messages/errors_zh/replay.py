@@ -31,13 +31,11 @@ TABLE: Mapping[str, str] = {
     "{0} sequences": "{0} 条序列",
     "{0} of {1} GiB, less {2} of weights and the terms beside them": (
         "{1} GiB 的 {0}，减去权重 {2} 与其余各项"
-        ""
     ),
     "{0} batch sizes x {1} layers": "{0} 种批量 x {1} 层",
     "a forward pass of {0} tokens, {1} wide": "{0} 个 token 的一次前向，宽 {1}",
     "logits of {0} sequences x {1} words, beside {2} tokens": (
-        "{0} 条序列 x {1} 个词的 logits，"
-        "另有 {2} 个 token"
+        "{0} 条序列 x {1} 个词的 logits，另有 {2} 个 token"
     ),
     "no public shape for the model here": "此处没有该模型的公开形状",
     "no public shape for the model here ({0})": "此处没有该模型的公开形状（{0}）",
@@ -49,8 +47,7 @@ TABLE: Mapping[str, str] = {
     "give the log itself": "请给出日志文件",
     "no such file": "没有该文件",
     "give the file that the engine's output was written to, or - for a pipe": (
-        "请给出引擎输出所写入的文件，"
-        "或用 - 表示管道"
+        "请给出引擎输出所写入的文件，或用 - 表示管道"
     ),
     "the log has no line with a figure of memory that is known here": "日志中没有此处认识的内存数字",
     "looked for {0}": "查找过 {0}",
