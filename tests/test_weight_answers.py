@@ -265,3 +265,9 @@ def test_a_gguf_that_lost_its_mlp_is_not_weighed_without_it():
     answer = kvgauge.size(metadata, context=64)
     assert answer.weights is None
     assert any("llama.feed_forward_length" in note.message for note in answer.notes)
+
+
+@pytest.mark.parametrize(("word", "size_bytes"), [("f16", 16_061_054_976), ("bf16", 16_061_054_976)])
+def test_plain_dtypes_of_a_gguf_keep_its_norms_in_f32(word, size_bytes):
+    """llama-quantize v0.5.0 of Llama-3.1-8B: 8,030,261,248 parameters, 266,240 of them in f32."""
+    assert kvgauge.size(LLAMA_GGUF, context=64, weights=word).weights.total_bytes == size_bytes

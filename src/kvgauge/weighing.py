@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 #: mix may have been made with an importance matrix.
 _TOLD = ("config", "safetensors", "gguf")
 _DEFAULTS = "class_defaults"
+#: A plain dtype in the words of llama.cpp's mixes.
+_PLAIN_MIXES = {"fp16": "f16", "bf16": "bf16", "fp32": "f32"}
 #: Notes that say the bytes rest on something that nobody states.
 _ASSUMING = frozenset({"kept_layers_assumed", "group_size_assumed", "gguf_head_assumed"})
 
@@ -123,6 +125,9 @@ def weigh_as(raw: RawModel, architecture: ModelArchitecture, word: str) -> Weigh
     from kvgauge.what_if import parse_scheme, reweigh  # noqa: PLC0415 - few ask
 
     scheme = parse_scheme(word)
+    if is_gguf(raw.config) and scheme.is_plain:
+        # llama-quantize keeps norms and routers in f32 whatever the dtype of the rest
+        scheme = replace(scheme, word=_PLAIN_MIXES[scheme.word], is_plain=False, is_ggml=True)
     weights = _gguf_families(raw) if is_gguf(raw.config) else _families(raw)
     if weights is None:
         raise FeatureUnsupportedError(

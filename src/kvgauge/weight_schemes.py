@@ -22,6 +22,7 @@ Layouts: AutoGPTQ ``qweight``/``qzeros``/``scales``/``g_idx``; AutoAWQ gemm; com
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -76,7 +77,7 @@ class Scheme:
         """Bits of a value, scales apart; of a mix, those in its name."""
         if self.format is not None:
             return self.format.value_bits
-        return int(next((letter for letter in self.word if letter.isdigit()), "0"))
+        return int(next(iter(re.findall(r"\d+", self.word)), "0"))
 
 
 @lru_cache(maxsize=1)
