@@ -42,7 +42,7 @@ def test_both_languages_have_the_same_keys_and_placeholders():
 @pytest.mark.parametrize("lang", ["en", "zh"])
 def test_every_kind_and_mechanism_has_its_words(lang):
     assert {k.value for k in LayerKind} == set(TEXTS[lang]["kinds"])
-    engines_own = {"padding", "draft", "unkept", "cells", "place"}
+    engines_own = {"padding", "draft", "unkept", "cells", "place", "place_offloading"}
     assert {m.value for m in Mechanism} == set(TEXTS[lang]["mechanisms"])
     assert set(TEXTS["sources"]) == set(TEXTS[lang]["mechanisms"]) | engines_own
 

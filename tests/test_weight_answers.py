@@ -271,3 +271,15 @@ def test_a_gguf_that_lost_its_mlp_is_not_weighed_without_it():
 def test_plain_dtypes_of_a_gguf_keep_its_norms_in_f32(word, size_bytes):
     """llama-quantize v0.5.0 of Llama-3.1-8B: 8,030,261,248 parameters, 266,240 of them in f32."""
     assert kvgauge.size(LLAMA_GGUF, context=64, weights=word).weights.total_bytes == size_bytes
+
+
+def test_an_override_that_only_weights_read_is_no_idle_one():
+    changed = kvgauge.size("Qwen/Qwen3-8B", context=64, overrides={"intermediate_size": 6144})
+    assert not any(note.code == "override_without_effect" for note in changed.notes)
+    idle = kvgauge.size("Qwen/Qwen3-8B", context=64, overrides={"no_such_field": 1})
+    assert any(note.code == "override_without_effect" for note in idle.notes)
+
+
+def test_expert_ranks_need_ranks():
+    with pytest.raises(FeatureUnsupportedError, match="--ep 8"):
+        kvgauge.size("Qwen/Qwen3-30B-A3B", context=64, ep=8)

@@ -159,7 +159,7 @@ def prepare(
         ),
         (
             *architecture.notes,
-            *override_notes(architecture, loaded.raw.overrides),
+            *override_notes(architecture, loaded.raw.overrides, _weight_paths(loaded)),
             *context_notes(architecture, workload),
             *reservation_notes(workload, reserve),
             *idle_option_notes(
@@ -171,6 +171,15 @@ def prepare(
         parallel_notes(workload, spread, loaded.raw.config),
         architecture,
     )
+
+
+def _weight_paths(model: Model) -> tuple[str, ...]:
+    """Return the config fields behind the model's tensors, where a field was changed that may be one."""
+    if not model.raw.overrides:
+        return ()
+    from kvgauge.weight_fields import fields_behind  # noqa: PLC0415 - only a changed field asks
+
+    return tuple(path for fields in fields_behind(model.raw).values() for path in fields)
 
 
 def _as_read(model: Model, engine: Engine) -> ModelArchitecture:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from kvgauge.architecture import ModelArchitecture, Note
 from kvgauge.engines.base import RequestedDtypes
@@ -11,7 +11,9 @@ from kvgauge.layers import Axis, Role
 from kvgauge.workload import Parallelism, Workload
 
 #: Read for the answer as a whole, whatever the layers are.
-_ALWAYS_READ = frozenset({"model_type", "architectures", "quantization_config", "dtype", "torch_dtype"})
+_ALWAYS_READ = frozenset(
+    {"model_type", "architectures", "quantization_config", "dtype", "torch_dtype", "tie_word_embeddings"}
+)
 
 
 def context_notes(architecture: ModelArchitecture, workload: Workload) -> tuple[Note, ...]:
@@ -58,9 +60,15 @@ def idle_option_notes(
     )
 
 
-def override_notes(architecture: ModelArchitecture, overrides: Mapping[str, object]) -> tuple[Note, ...]:
-    """Name overrides of fields that the answer does not depend on; a nested field may have been meant."""
-    read = [path for path, _ in architecture.fields]
+def override_notes(
+    architecture: ModelArchitecture, overrides: Mapping[str, object], of_weights: Collection[str] = ()
+) -> tuple[Note, ...]:
+    """Name overrides of fields that the answer does not depend on; a nested field may have been meant.
+
+    Args:
+        of_weights: dotted paths that the shapes of tensors come from.
+    """
+    read = [*dict.fromkeys((*(path for path, _ in architecture.fields), *of_weights))]
     notes: list[Note] = []
     for key in overrides:
         if key.split(".")[-1] in _ALWAYS_READ or any(_touches(key, path) for path in read):

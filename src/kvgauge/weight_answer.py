@@ -133,7 +133,7 @@ class WeightAnswer:
         Raises:
             FeatureUnsupportedError: a shape can't be divided this way.
         """
-        if self.parallelism.num_gpus == 1 and self.policy is None:
+        if self.parallelism.num_gpus == self.parallelism.expert == 1 and self.policy is None:
             return (self.total_bytes,)
         if self.offload is not None:  # what lies on the host is on no device
             return tuple(size for place, size in self.placement if place != "host")

@@ -182,7 +182,8 @@ def _stretch(stretch: Stretch, view: View) -> str:
 def _gpus(cache: CacheAnswer, per_rank_bytes: Sequence[int], view: View) -> str:
     """Say what each GPU holds, those of all replicas counted."""
     texts, spread = view.texts, cache.parallelism
-    named = {"tp": spread.tensor, "pp": spread.pipeline, "dp": spread.data, "dcp": spread.context}
+    named = {"tp": spread.tensor, "pp": spread.pipeline, "dp": spread.data, "ep": spread.expert}
+    named["dcp"] = spread.context
     layout = ", ".join(f"{name} {ranks}" for name, ranks in named.items() if ranks > 1)
     runs = [
         (size, [rank for rank, _ in members])

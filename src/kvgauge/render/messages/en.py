@@ -37,7 +37,7 @@ MESSAGES: Mapping[str, str] = {
     "weights_parameters": "{count} parameters",
     "weights_uncounted": "parameters not known",
     "weights_active": "{count} parameters ({active} active)",
-    "weights_mtp": "{line}, multi-token prediction included",
+    "weights_mtp": "{line}; {size} of the bytes are multi-token prediction",
     "weights_without_mtp": "{line} ({size} of multi-token prediction left out)",
     "weights_gpus_label": "Weights per GPU",
     "weights_places_label": "In llama.cpp",

@@ -97,7 +97,7 @@ MESSAGES: Mapping[str, str] = {
     "weights_parameters": "{count} 参数",
     "weights_uncounted": "参数个数未知",
     "weights_active": "{count} 参数（激活 {active}）",
-    "weights_mtp": "{line}，含多 token 预测",
+    "weights_mtp": "{line}；字节数中含多 token 预测的 {size}",
     "weights_without_mtp": "{line}（不含多 token 预测的 {size}）",
     "weights_gpus_label": "每卡权重",
     "weights_places_label": "llama.cpp",
