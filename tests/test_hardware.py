@@ -290,7 +290,7 @@ def test_long_texts_take_no_time(text):
     ("text", "memory_bytes", "count"),
     [
         ("80GiB", 80 * GIB, None), ("80GiB:2", 80 * GIB, 2), ("95830MiB", 95_830 * MIB, None),
-        ("2x 24GB", 24 * GB, 2), ("24gb x 4", 24 * GB, 4), (10 * GIB, 10 * GIB, None), ("93.58GiB", round(93.58 * GIB), None), ("1024:3", 1024, 3),
+        ("2x 24GB", 24 * GB, 2), ("24gb x 4", 24 * GB, 4), (10 * GIB, 10 * GIB, None), ("93.58GiB", round(93.58 * GIB), None), ("1073741824:3", 1 << 30, 3),
     ],
 )  # fmt: skip
 def test_memory(text, memory_bytes, count):

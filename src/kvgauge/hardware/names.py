@@ -246,6 +246,10 @@ def _near_in_catalogue(name: NameWords) -> list[str]:
     return [accelerator(id_).name for id_ in shared[:3]]
 
 
+#: No device has less; a number without its unit is meant.
+_LEAST_BYTES = 1 << 20
+
+
 def parse_memory(text: str | int) -> tuple[Accelerator, int | None]:
     """Return a device of which the memory alone is known, and how many: ``80GiB``, ``95830MiB:2``.
 
@@ -267,8 +271,10 @@ def parse_memory(text: str | int) -> tuple[Accelerator, int | None]:
                 size, count = match["name"], int(match["count"])
                 break
     memory_bytes = parse_size(size, what="memory", rounds=True)
-    if not memory_bytes:
+    if memory_bytes < _LEAST_BYTES:
         raise InvalidRequestError(
-            "memory 0 holds nothing", hint="write it like 80GiB or 80GiB:2", field="memory"
+            f"memory of {memory_bytes} bytes holds nothing",
+            hint="write it like 80GiB or 80GiB:2",
+            field="memory",
         )
     return of_memory(memory_bytes), _checked(count, str(text))

@@ -30,8 +30,9 @@ GROUP_KEYS = ("column_group", "column_layers", "column_block", "column_page", "c
 def fit_headline(result: FitResult, view: View) -> str:
     """Return the first line: does it fit."""
     load, texts = result.request.workload, view.texts
+    key = "fit_tight" if result.verdict.status == "tight" else "fit_yes" if result.verdict.fits else "fit_no"
     return texts(
-        "fit_yes" if result.verdict.fits else "fit_no",
+        key,
         model=model_name(result, view),
         load=load_text(load.sequences, load.context_tokens, view),
         engine=engine_text(result.request),
@@ -164,7 +165,7 @@ def pool_parts(result: FitResult, view: View) -> list[tuple[str, int]]:
     needed = min(result.verdict.required_bytes - result.verdict.taken_bytes, pool)
     parts = [
         (texts("weights_label"), fullest.weight_bytes or 0),
-        (texts("fit_needed"), needed),
+        (texts("fit_needed" if result.verdict.fits else "fit_whole_pool"), needed),
         (texts("fit_left"), pool - needed),
         (texts("fit_working_part"), sum(term.central_bytes for term in fullest.terms or ())),
     ]

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 MESSAGES: Mapping[str, str] = {
     "fit_yes": "{model}: {engine} has room for {load}",
+    "fit_tight": "{model}: {engine} has room for {load}, but only just (tight)",
     "fit_no": "{model}: {engine} has no room for {load}",
     "fit_verdict_label": "Verdict",
     "fit_pool_label": "Pool per GPU",
@@ -42,6 +43,7 @@ MESSAGES: Mapping[str, str] = {
     "fit_weights_label": "Weights per GPU",
     "fit_help_label": "Would help",
     "fit_needed": "the load",
+    "fit_whole_pool": "the pool, which the load exceeds",
     "fit_left": "left in the pool",
     "fit_launch_title": "Launch",
     "fit_gpu_assumed": "{name} (assumed: no card is named)",

@@ -38,6 +38,7 @@ NOTES: Mapping[str, str] = {
 
 MESSAGES: Mapping[str, str] = {
     "fit_yes": "{model}：{load}，{engine} 放得下",
+    "fit_tight": "{model}：{load}，{engine} 勉强放得下（tight）",
     "fit_no": "{model}：{load}，{engine} 放不下",
     "fit_verdict_label": "结论",
     "fit_pool_label": "每卡缓存池",
@@ -74,6 +75,7 @@ MESSAGES: Mapping[str, str] = {
     "fit_weights_label": "每卡权重",
     "fit_help_label": "可行办法",
     "fit_needed": "此负载",
+    "fit_whole_pool": "缓存池，此负载放不下",
     "fit_left": "缓存池剩余",
     "fit_launch_title": "启动命令",
     "fit_gpu_assumed": "{name}（假设：没有指定显卡）",

@@ -23,7 +23,7 @@ TABLE: Mapping[str, str] = {
     "known are {forms?}": "已知的有 {forms?}",
     "{0} and {1} more": "{0}，另有 {1} 个",
     "no device is known by the name {0}": "没有名为 {0} 的已知设备",
-    "memory 0 holds nothing": "显存为 0，放不下任何内容",
+    "memory of {0} bytes holds nothing": "{0} 字节的显存放不下任何内容",
     "write it like 80GiB or 80GiB:2": "写成 80GiB 或 80GiB:2",
     # own files
     "write rows as 'kvgauge gpus NAME --json' prints them; a name and a memory are enough": (
