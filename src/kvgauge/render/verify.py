@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from rich.cells import cell_len
+
 from kvgauge.render.because import because_text
 from kvgauge.render.clean import clean
 from kvgauge.render.note_units import in_units
@@ -30,17 +32,18 @@ def draw_verify(result: VerifyResult, view: View) -> str:
     answer = result.last
     parts: list[object] = [plain(headline(answer, view), "bold")]
     parts += [plain(line) for line in failure_lines(answer, view)]
-    names = [name for name in _COLUMNS if not view.is_narrow or name in _NARROW]
+    rows = [line_cells(line, view) for line in answer.lines]
+    is_narrow = view.is_narrow or _width(rows, view) > view.width
+    names = _NARROW if is_narrow else _COLUMNS
     if answer.lines:
         grid = table(
             *(texts(name) for name in names),
             right=tuple(place for place, name in enumerate(names) if name in _RIGHT),
         )
-        for line in answer.lines:
-            cells = line_cells(line, view)
+        for cells in rows:
             grid.add_texts(*(cells[name] for name in names))
         parts += ["", grid]
-    if view.is_narrow:
+    if is_narrow:
         off = [line for line in answer.lines if line.verdict not in ("agrees", "near")]
         parts += [plain(f"{line.quantity}: {clean(because_text(line, view.texts))}") for line in off]
     if answer.advice:
@@ -49,6 +52,12 @@ def draw_verify(result: VerifyResult, view: View) -> str:
     if len(result.starts) > 1:
         parts += ["", plain(texts("verify_earlier", count=len(result.starts) - 1))]
     return view.draw(*parts)  # type: ignore[arg-type]
+
+
+def _width(rows: Sequence[dict[str, str]], view: View) -> int:
+    """Return the columns of a terminal that the whole table takes, its reasons on one line each."""
+    columns = ([view.texts(name), *(row[name] for row in rows)] for name in _COLUMNS)
+    return sum(max(map(cell_len, cells)) for cells in columns) + 2 * (len(_COLUMNS) - 1)
 
 
 def headline(answer: StartAnswer, view: View) -> str:
