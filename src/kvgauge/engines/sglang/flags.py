@@ -6,16 +6,25 @@ Source: ``arg_groups/fields`` of SGLang 0.5.23; older spellings beside the new o
 from __future__ import annotations
 
 import re
-import shlex
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from fractions import Fraction
 from types import MappingProxyType
 
-from kvgauge.dtypes import canonical_dtype
+from kvgauge.engines.flag_words import (
+    Reader,
+    first,
+    grouped,
+    read_dtype,
+    read_share,
+    refuse_slip,
+    refuse_unfollowed,
+    set_once,
+    split_words,
+)
 from kvgauge.engines.sglang.kv_dtypes import known_word
 from kvgauge.engines.sglang.settings import SglangSettings
-from kvgauge.errors import FeatureUnsupportedError, InvalidRequestError
+from kvgauge.errors import InvalidRequestError
 
 #: SGLang's scales: decimal letters alone, binary ones with an i, which take no fraction.
 _SCALES = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12,
@@ -41,11 +50,6 @@ def _kv_word(flag: str, text: str) -> str:
     return known_word(text)
 
 
-def _dtype(flag: str, text: str) -> str | None:
-    del flag
-    return None if text == "auto" else canonical_dtype(text)
-
-
 def _text(flag: str, text: str) -> str:
     del flag
     return text.lower()
@@ -62,21 +66,11 @@ def _choice(*words: str) -> Callable[[str, str], str]:
     return read
 
 
-def _share(flag: str, text: str) -> str:
-    if not re.fullmatch(r"[01]?(?:\.\d{1,9})?", text, re.ASCII) or not 0 < float(text or 0) <= 1:
-        raise InvalidRequestError(
-            f"{flag} {text!r} is not a share of the card", hint="write it like 0.9", field=flag[2:]
-        )
-    return text
-
-
 def _ratio(flag: str, text: str) -> float:
     if not re.fullmatch(r"\d{0,4}(?:\.\d{1,9})?", text, re.ASCII) or not float(text or 0):
         raise InvalidRequestError(f"{flag} {text!r} is not a ratio", hint="write it like 0.8", field=flag[2:])
     return float(text)
 
-
-Reader = Callable[[str, str], object]
 
 #: Flags with a value -> (field of the settings, how its value is read).
 VALUES: Mapping[str, tuple[str, Reader]] = MappingProxyType({
@@ -87,7 +81,7 @@ VALUES: Mapping[str, tuple[str, Reader]] = MappingProxyType({
     "--ep-size": ("expert", _whole), "--ep": ("expert", _whole), "--expert-parallel-size": ("expert", _whole),
     "--attn-dp-size": ("groups", _whole), "--attention-data-parallel-size": ("groups", _whole),
     "--kv-cache-dtype": ("kv_dtype", _kv_word),
-    "--dtype": ("dtype", _dtype),
+    "--dtype": ("dtype", read_dtype),
     "--page-size": ("page_size_tokens", _whole),
     "--context-length": ("context_tokens", _whole),
     "--max-running-requests": ("max_running_requests", _whole),
@@ -96,11 +90,11 @@ VALUES: Mapping[str, tuple[str, Reader]] = MappingProxyType({
     "--cuda-graph-max-bs": ("graph_max_batch", _whole),
     "--cuda-graph-max-bs-decode": ("graph_max_batch", _whole),
     "--cuda-graph-max-bs-prefill": ("prefill_graph_max_tokens", _whole),
-    "--mem-fraction-static": ("mem_fraction", _share),
+    "--mem-fraction-static": ("mem_fraction", read_share),
     "--swa-full-tokens-ratio": ("window_ratio", _ratio),
     "--max-mamba-cache-size": ("max_state_slots", _whole),
     "--mamba-full-memory-ratio": ("state_ratio", _ratio),
-    "--mamba-ssm-dtype": ("state_dtype", _dtype),
+    "--mamba-ssm-dtype": ("state_dtype", read_dtype),
     "--mamba-radix-cache-strategy": (
         "state_strategy", _choice("auto", "no_buffer", "extra_buffer", "extra_buffer_lazy")
     ),
@@ -154,8 +148,6 @@ _REFUSED = {
     "--enable-hisparse": "leave it out: the whole cache then lies on the card",
     "--config": "write its flags out",
 }
-#: A flag this close to one of the table is taken for a slip, not for one that does not matter.
-_SLIP = 0.9
 
 
 def parse_flags(args: str, base: SglangSettings | None = None) -> SglangSettings:
@@ -171,21 +163,21 @@ def parse_flags(args: str, base: SglangSettings | None = None) -> SglangSettings
     facts: dict[str, object] = {}
     drafting: dict[str, object] = {}
     ignored: list[str] = []
-    for flag, values in _flags(_words(args)):
+    for flag, values in grouped(split_words(args)):
         if flag in VALUES:
             name, read = VALUES[flag]
-            _set(facts, flag, name, read(flag, _one(flag, values)))
+            set_once(facts, flag, name, read(flag, first(flag, values)))
         elif flag in DRAFTING:
             name, read = DRAFTING[flag]
-            _set(drafting, flag, name, read(flag, _one(flag, values)))
+            set_once(drafting, flag, name, read(flag, first(flag, values)))
         elif flag in SWITCHES:
-            _set(facts, flag, *SWITCHES[flag])
+            set_once(facts, flag, *SWITCHES[flag])
         elif flag == "--disable-cuda-graph":
-            _set(facts, flag, "decode_graphs", value=False)
-            _set(facts, flag, "prefill_graphs", value=False)
+            set_once(facts, flag, "decode_graphs", value=False)
+            set_once(facts, flag, "prefill_graphs", value=False)
         elif flag in ("--cuda-graph-bs", "--cuda-graph-bs-decode"):
             sizes = [_whole(flag, value) for value in values]
-            _set(facts, flag, "graph_max_batch", max(sizes or [_whole(flag, "")]))
+            set_once(facts, flag, "graph_max_batch", max(sizes or [_whole(flag, "")]))
         else:
             _check_unknown(flag)
             ignored.append(flag)
@@ -199,44 +191,6 @@ def parse_flags(args: str, base: SglangSettings | None = None) -> SglangSettings
     return replace(settings, ignored_flags=tuple(dict.fromkeys(ignored)), **facts)  # type: ignore[arg-type]
 
 
-def _words(args: str) -> list[str]:
-    try:
-        return shlex.split(args)
-    except ValueError as error:
-        raise InvalidRequestError(f"--engine-args: {error}", field="engine-args") from None
-
-
-def _flags(words: list[str]) -> Iterator[tuple[str, list[str]]]:
-    """Yield each flag with the words up to the next one; words before the first are a command and a model."""
-    flag, values = "", list[str]()
-    for word in words:
-        if not word.startswith("-") or re.fullmatch(r"-\d+", word, re.ASCII):
-            values.append(word)
-            continue
-        if flag:
-            yield flag, values
-        flag, equals, value = word.partition("=")
-        flag = flag.replace("_", "-") if flag.startswith("--") else flag
-        values = [value] if equals else []
-    if flag:
-        yield flag, values
-
-
-def _one(flag: str, values: list[str]) -> str:
-    if not values or not values[0]:
-        raise InvalidRequestError(f"{flag} needs a value", field="engine-args")
-    return values[0]
-
-
-def _set(facts: dict[str, object], flag: str, name: str, value: object) -> None:
-    if facts.setdefault(name, value) != value:
-        raise InvalidRequestError(
-            f"--engine-args contradicts itself: {flag} is given with two values",
-            hint="give it once",
-            field="engine-args",
-        )
-
-
 def _check_algorithm(drafting: Mapping[str, object]) -> None:
     algorithm = drafting.get("algorithm", "")
     if algorithm and algorithm not in _ALGORITHMS:
@@ -248,16 +202,6 @@ def _check_algorithm(drafting: Mapping[str, object]) -> None:
 
 
 def _check_unknown(flag: str) -> None:
-    if flag in _REFUSED:
-        raise FeatureUnsupportedError(
-            f"what {flag} changes in the cache is not known", hint=_REFUSED[flag], field="engine-args"
-        )
-    import difflib  # noqa: PLC0415 - only a flag beside the table needs it
-
-    near = difflib.get_close_matches(flag, [*VALUES, *DRAFTING, *SWITCHES], n=1, cutoff=_SLIP)
-    if near and flag.startswith("--"):
-        raise InvalidRequestError(
-            f"--engine-args: {flag!r} is not known to sglang",
-            hint=f"did you mean {near[0]}?",
-            field="engine-args",
-        )
+    refuse_unfollowed(flag, _REFUSED)
+    if flag.startswith("--"):
+        refuse_slip(flag, [*VALUES, *DRAFTING, *SWITCHES], "sglang")

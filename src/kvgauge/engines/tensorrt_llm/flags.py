@@ -8,15 +8,22 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
-from kvgauge.dtypes import canonical_dtype
+from kvgauge.engines.flag_words import (
+    Reader,
+    given,
+    read_dtype,
+    refuse_slip,
+    refuse_unfollowed,
+    set_once,
+    split_words,
+)
 from kvgauge.engines.tensorrt_llm.kv_dtypes import known_word
 from kvgauge.engines.tensorrt_llm.settings import TrtllmSettings
-from kvgauge.errors import FeatureUnsupportedError, InvalidRequestError
+from kvgauge.errors import InvalidRequestError
 
 
 def _whole(flag: str, text: str) -> int:
@@ -38,11 +45,6 @@ def _fraction(flag: str, text: str) -> str:
 def _kv_word(flag: str, text: str) -> str:
     del flag
     return known_word(text)
-
-
-def _dtype(flag: str, text: str) -> str | None:
-    del flag
-    return None if text == "auto" else canonical_dtype(text)
 
 
 def _truth(flag: str, text: str) -> bool:
@@ -68,8 +70,6 @@ def _windows(flag: str, text: str) -> tuple[int, ...]:
     return tuple(values)
 
 
-Reader = Callable[[str, str], object]
-
 #: Names of flags and fields -> (field of the settings, how its value is read).
 VALUES: Mapping[str, tuple[str, Reader]] = MappingProxyType({
     "tp_size": ("tensor", _whole), "tensor_parallel_size": ("tensor", _whole),
@@ -79,7 +79,7 @@ VALUES: Mapping[str, tuple[str, Reader]] = MappingProxyType({
     "free_gpu_memory_fraction": ("free_fraction", _fraction),
     "kv_cache_free_gpu_mem_fraction": ("free_fraction", _fraction),
     "kv_cache_dtype": ("kv_dtype", _kv_word),
-    "dtype": ("dtype", _dtype),
+    "dtype": ("dtype", read_dtype),
     "tokens_per_block": ("tokens_per_block", _whole),
     "max_tokens": ("max_tokens", _whole), "max_tokens_in_paged_kv_cache": ("max_tokens", _whole),
     "max_gpu_total_bytes": ("max_gpu_bytes", _whole),
@@ -90,7 +90,7 @@ VALUES: Mapping[str, tuple[str, Reader]] = MappingProxyType({
     "max_attention_window_size": ("attention_windows", _windows),
     "enable_block_reuse": ("block_reuse", _truth),
     "enable_attention_dp": ("attention_dp", _truth),
-    "mamba_ssm_cache_dtype": ("state_dtype", _dtype),
+    "mamba_ssm_cache_dtype": ("state_dtype", read_dtype),
     "mamba_prefix_cache_step": ("snapshot_tokens", _whole),
     "mamba_state_cache_interval": ("snapshot_tokens", _whole),
     "num_nextn_predict_layers": ("draft_tokens", _whole),
@@ -103,7 +103,6 @@ _REFUSED = {
     "config": "write its kv_cache_config fields out, as kv_cache_config.tokens_per_block=32",
     "cp_size": "leave it out: every rank then holds whole contexts",
 }
-_SLIP = 0.9
 
 
 def parse_flags(args: str, base: TrtllmSettings | None = None) -> TrtllmSettings:
@@ -118,10 +117,10 @@ def parse_flags(args: str, base: TrtllmSettings | None = None) -> TrtllmSettings
     """
     facts: dict[str, object] = {}
     ignored: list[str] = []
-    for name, value in _pairs(_words(args)):
+    for name, value in _pairs(split_words(args)):
         if name in VALUES:
             field, read = VALUES[name]
-            _set(facts, name, field, read(name, _given(name, value)))
+            set_once(facts, name, field, read(name, given(name, value)))
         else:
             _check_unknown(name)
             ignored.append(name)
@@ -129,13 +128,6 @@ def parse_flags(args: str, base: TrtllmSettings | None = None) -> TrtllmSettings
         facts["mtp"] = True
     settings = base or TrtllmSettings()
     return replace(settings, ignored_flags=tuple(dict.fromkeys(ignored)), **facts)  # type: ignore[arg-type]
-
-
-def _words(args: str) -> list[str]:
-    try:
-        return shlex.split(args)
-    except ValueError as error:
-        raise InvalidRequestError(f"--engine-args: {error}", field="engine-args") from None
 
 
 def _pairs(words: list[str]) -> Iterator[tuple[str, str | None]]:
@@ -158,32 +150,6 @@ def _pairs(words: list[str]) -> Iterator[tuple[str, str | None]]:
             yield name, "true" if name in ("enable_attention_dp", "enable_block_reuse") else None
 
 
-def _given(name: str, value: str | None) -> str:
-    if not value:
-        raise InvalidRequestError(f"{name} needs a value", field="engine-args")
-    return value
-
-
-def _set(facts: dict[str, object], flag: str, name: str, value: object) -> None:
-    if facts.setdefault(name, value) != value:
-        raise InvalidRequestError(
-            f"--engine-args contradicts itself: {flag} is given with two values",
-            hint="give it once",
-            field="engine-args",
-        )
-
-
 def _check_unknown(name: str) -> None:
-    if name in _REFUSED:
-        raise FeatureUnsupportedError(
-            f"what {name} changes in the cache is not known", hint=_REFUSED[name], field="engine-args"
-        )
-    import difflib  # noqa: PLC0415 - only a flag beside the table needs it
-
-    near = difflib.get_close_matches(name, VALUES, n=1, cutoff=_SLIP)
-    if near:
-        raise InvalidRequestError(
-            f"--engine-args: {name!r} is not known to tensorrt-llm",
-            hint=f"did you mean {near[0]}?",
-            field="engine-args",
-        )
+    refuse_unfollowed(name, _REFUSED)
+    refuse_slip(name, VALUES, "tensorrt-llm")

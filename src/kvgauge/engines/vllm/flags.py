@@ -7,16 +7,26 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
 from types import MappingProxyType
 
-from kvgauge.dtypes import canonical_dtype
+from kvgauge.engines.flag_words import (
+    Reader,
+    dashed,
+    first,
+    grouped,
+    read_dtype,
+    read_share,
+    refuse_slip,
+    refuse_unfollowed,
+    set_once,
+    split_words,
+)
 from kvgauge.engines.vllm.kv_dtypes import known_word
 from kvgauge.engines.vllm.settings import MTP_METHODS, Speculation, VllmSettings
-from kvgauge.errors import FeatureUnsupportedError, InvalidRequestError
+from kvgauge.errors import InvalidRequestError
 
 #: vLLM's scales: small letters are decimal, capitals binary and whole.
 _SCALES = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12,
@@ -45,11 +55,6 @@ def _kv_word(flag: str, text: str) -> str:
     return known_word(text)
 
 
-def _dtype(flag: str, text: str) -> str | None:
-    del flag
-    return None if text == "auto" else canonical_dtype(text)
-
-
 def _text(flag: str, text: str) -> str:
     del flag
     return text
@@ -63,18 +68,9 @@ def _cache_mode(flag: str, text: str) -> str:
     return text
 
 
-def _share(flag: str, text: str) -> str:
-    if not re.fullmatch(r"[01]?(?:\.\d{1,9})?", text, re.ASCII) or not 0 < float(text or 0) <= 1:
-        raise InvalidRequestError(
-            f"{flag} {text!r} is not a share of the card", hint="write it like 0.9", field=flag[2:]
-        )
-    return text
-
-
 #: What ``--mamba-cache-mode`` takes.
 STATE_CACHE_MODES = ("none", "align", "all")
 
-Reader = Callable[[str, str], object]
 
 #: Flags with a value -> (field of the settings, how its value is read).
 VALUES: Mapping[str, tuple[str, Reader]] = MappingProxyType({
@@ -87,14 +83,14 @@ VALUES: Mapping[str, tuple[str, Reader]] = MappingProxyType({
     "--max-num-batched-tokens": ("max_batched_tokens", _whole),
     "--max-num-seqs": ("max_sequences", _whole),
     "--kv-cache-dtype": ("kv_dtype", _kv_word),
-    "--dtype": ("dtype", _dtype),
+    "--dtype": ("dtype", read_dtype),
     "--block-size": ("block_size_tokens", _whole),
     "--num-gpu-blocks-override": ("num_blocks_override", _whole),
     "--kv-cache-memory-bytes": ("kv_memory_bytes", _whole),
     "--kv-cache-memory": ("kv_memory_bytes", _whole),
-    "--gpu-memory-utilization": ("utilization", _share),
-    "--mamba-cache-dtype": ("conv_dtype", _dtype),
-    "--mamba-ssm-cache-dtype": ("state_dtype", _dtype),
+    "--gpu-memory-utilization": ("utilization", read_share),
+    "--mamba-cache-dtype": ("conv_dtype", read_dtype),
+    "--mamba-ssm-cache-dtype": ("state_dtype", read_dtype),
     "--mamba-cache-mode": ("state_cache_mode", _cache_mode),
     "--mamba-block-size": ("state_block_tokens", _whole),
     "--attention-backend": ("attention_backend", _text),
@@ -119,8 +115,6 @@ _REFUSED = {
 }
 _SPECULATION = "--speculative-config"
 _OLD_SPECULATION = {"--num-speculative-tokens": "num_speculative_tokens", "--speculative-model": "model"}
-#: A flag this close to one of the table is taken for a slip, not for one that does not matter.
-_SLIP = 0.9
 
 
 def parse_flags(args: str, base: VllmSettings | None = None) -> VllmSettings:
@@ -150,20 +144,20 @@ def stated_settings(args: str) -> dict[str, object]:
     facts: dict[str, object] = {}
     drafting: dict[str, object] = {}
     ignored: list[str] = []
-    for flag, values in _flags(_words(args)):
+    for flag, values in grouped(split_words(args), _spelling):
         if flag in VALUES:
             name, read = VALUES[flag]
-            _set(facts, flag, name, read(flag, _one(flag, values)))
+            set_once(facts, flag, name, read(flag, first(flag, values)))
         elif flag == "--performance-mode":
-            _set(facts, flag, "throughput_mode", _one(flag, values) == "throughput")
+            set_once(facts, flag, "throughput_mode", first(flag, values) == "throughput")
         elif (switch := _switch(flag)) is not None:
-            _set(facts, flag, *switch)
+            set_once(facts, flag, *switch)
         elif flag == _SPECULATION:
-            drafting |= _json_object(flag, _one(flag, values))
+            drafting |= _json_object(flag, first(flag, values))
         elif flag.startswith(_SPECULATION + "."):
-            drafting[flag.removeprefix(_SPECULATION + ".").replace("-", "_")] = _one(flag, values)
+            drafting[flag.removeprefix(_SPECULATION + ".").replace("-", "_")] = first(flag, values)
         elif flag in _OLD_SPECULATION:
-            drafting[_OLD_SPECULATION[flag]] = _one(flag, values)
+            drafting[_OLD_SPECULATION[flag]] = first(flag, values)
         else:
             _check_unknown(flag)
             ignored.append(flag)
@@ -174,36 +168,13 @@ def stated_settings(args: str) -> dict[str, object]:
     return facts
 
 
-def _words(args: str) -> list[str]:
-    try:
-        return shlex.split(args)
-    except ValueError as error:
-        raise InvalidRequestError(f"--engine-args: {error}", field="engine-args") from None
-
-
-def _flags(words: list[str]) -> Iterator[tuple[str, list[str]]]:
-    """Yield each flag with the words up to the next one; words before the first are a command and a model."""
-    flag, values = "", list[str]()
-    for word in words:
-        if not word.startswith("-") or re.fullmatch(r"-\d+", word, re.ASCII):
-            values.append(word)
-            continue
-        if flag:
-            yield flag, values
+def _spelling(word: str) -> tuple[str, str | None]:
+    """Return a flag as the tables spell it; a speculation's fields are kept, ranks may be joined."""
+    if word.startswith(_SPECULATION + "."):
         flag, equals, value = word.partition("=")
-        if flag.startswith("--"):
-            flag = flag.replace("_", "-") if not flag.startswith(_SPECULATION + ".") else flag
-        elif (short := re.fullmatch(r"(-(?:tp|pp|dp|dcp|pcp))(\d+)", flag, re.ASCII)) is not None:
-            flag, equals, value = short[1], "=", short[2]
-        values = [value] if equals else []
-    if flag:
-        yield flag, values
-
-
-def _one(flag: str, values: list[str]) -> str:
-    if not values or not values[0]:
-        raise InvalidRequestError(f"{flag} needs a value", field="engine-args")
-    return values[0]
+        return flag, value if equals else None
+    joined = re.fullmatch(r"(-(?:tp|pp|dp|dcp|pcp))(\d+)(?:=.*)?", word, re.ASCII | re.DOTALL)
+    return (joined[1], joined[2]) if joined is not None else dashed(word)
 
 
 def _switch(flag: str) -> tuple[str, bool] | None:
@@ -216,29 +187,10 @@ def _switch(flag: str) -> tuple[str, bool] | None:
     return None
 
 
-def _set(facts: dict[str, object], flag: str, name: str, value: object) -> None:
-    if facts.setdefault(name, value) != value:
-        raise InvalidRequestError(
-            f"--engine-args contradicts itself: {flag} is given with two values",
-            hint="give it once",
-            field="engine-args",
-        )
-
-
 def _check_unknown(flag: str) -> None:
-    if flag in _REFUSED:
-        raise FeatureUnsupportedError(
-            f"what {flag} changes in the cache is not known", hint=_REFUSED[flag], field="engine-args"
-        )
-    import difflib  # noqa: PLC0415 - only a flag beside the table needs it
-
-    near = difflib.get_close_matches(flag, [*VALUES, *SWITCHES, _SPECULATION], n=1, cutoff=_SLIP)
-    if near and flag.startswith("--"):
-        raise InvalidRequestError(
-            f"--engine-args: {flag!r} is not known to vllm",
-            hint=f"did you mean {near[0]}?",
-            field="engine-args",
-        )
+    refuse_unfollowed(flag, _REFUSED)
+    if flag.startswith("--"):
+        refuse_slip(flag, [*VALUES, *SWITCHES, _SPECULATION], "vllm")
 
 
 def _json_object(flag: str, text: str) -> dict[str, object]:

@@ -81,6 +81,7 @@ TABLE: Mapping[str, str] = {
     "{0}={1} must be a whole number, at least {2}": "{0}={1} 须为整数，且不小于 {2}",
     "it takes {0}": "它接受 {0}",
     "it takes no further words": "它没有别的参数",
+    "--engine-args: {0} is not known to {1}": "--engine-args：{1} 不认识 {0}",
     "--engine-args: {0} is not known to transformers": "--engine-args：transformers 不认识 {0}",
     "this version keeps K and V of every head: the config has no qk_nope_head_dim or v_head_dim": (
         "此版本保留每个头的 K 与 V，而配置中没有 qk_nope_head_dim 或 v_head_dim"

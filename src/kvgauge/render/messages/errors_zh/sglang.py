@@ -61,7 +61,6 @@ TABLE: Mapping[str, str] = {
     "{0} {1} is not a ratio": "{0} {1} 不是比例",
     "write it like 0.8": "写法如 0.8",
     "--speculative-algorithm {0} is not known to sglang": "sglang 不认识 --speculative-algorithm {0}",
-    "--engine-args: {0} is not known to sglang": "--engine-args：sglang 不认识 {0}",
     "leave it out: every rank then holds whole contexts": "请去掉它：每个 rank 便保存完整的上下文",
     "leave it out: pools of fixed sizes are then used": "请去掉它：便使用大小固定的池",
     "leave it out: the whole cache then lies on the card": "请去掉它：整个缓存便都在显卡上",

@@ -47,5 +47,4 @@ TABLE: Mapping[str, str] = {
     "write its kv_cache_config fields out, as kv_cache_config.tokens_per_block=32": (
         "请把其中的 kv_cache_config 字段逐一写出，如 kv_cache_config.tokens_per_block=32"
     ),
-    "--engine-args: {0} is not known to tensorrt-llm": "--engine-args：tensorrt-llm 不认识 {0}",
 }

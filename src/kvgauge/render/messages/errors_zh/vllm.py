@@ -72,7 +72,6 @@ TABLE: Mapping[str, str] = {
     "give the fields with --override": "请用 --override 给出这些字段",
     "leave it out: every layer is then in one dtype": "请去掉它：各层便用同一 dtype",
     "write its flags out": "请把其中的参数逐一写出",
-    "--engine-args: {0} is not known to vllm": "--engine-args：vllm 不认识 {0}",
     "{0} is not a JSON object": "{0} 不是 JSON 对象",
     """for example '{"method": "mtp", "num_speculative_tokens": 1}'""": (
         """例如 '{"method": "mtp", "num_speculative_tokens": 1}'"""
