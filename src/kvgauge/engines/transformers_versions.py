@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kvgauge.architecture import Note
-from kvgauge.errors import FeatureUnsupportedError, InvalidRequestError
+from kvgauge.engines.versions import too_old
+from kvgauge.errors import InvalidRequestError
 from kvgauge.layers import Mechanism
 
 _MAMBA = frozenset({Mechanism.MAMBA1, Mechanism.MAMBA2})
@@ -84,11 +85,7 @@ def rules_for(version: str | None) -> VersionRules:
     release = _release(version)
     known = [rules for rules in VERSIONS if rules.release <= release]
     if not known:
-        raise FeatureUnsupportedError(
-            f"the cache rules of transformers {version} are not known, only {VERSIONS[0].version} and later",
-            hint=f"--engine transformers@{VERSIONS[0].version} or a later version",
-            field="engine",
-        )
+        raise too_old("transformers", version, VERSIONS[0].version)
     return known[-1]
 
 

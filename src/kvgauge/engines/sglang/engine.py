@@ -16,6 +16,7 @@ from kvgauge.engines.sglang.kv_dtypes import option_word
 from kvgauge.engines.sglang.planning import pipeline_stages
 from kvgauge.engines.sglang.settings import SglangSettings, SglangSpeculation
 from kvgauge.engines.sglang.versions import NEWEST, parse_version, rules_for
+from kvgauge.engines.versions import newer_note
 from kvgauge.errors import FeatureUnsupportedError, InvalidRequestError
 from kvgauge.sharding import ShardPolicy
 from kvgauge.workload import Workload
@@ -53,9 +54,7 @@ class SglangEngine(PlainEngine):
         _ = rules_for(version)
         if parse_version(version) <= parse_version(NEWEST):
             return version, ()
-        text = f"sglang {version} is read with the rules of {NEWEST}, the newest known"
-        values = (("engine", "sglang"), ("version", version), ("rules", NEWEST))
-        return version, (Note("engine_version_newer", "info", text, values),)
+        return version, (newer_note(self.name, version, NEWEST),)
 
     def told(self, args: str) -> Mapping[str, object]:
         """Return what the flags say of options; attention groups count as replicas, each with its own cache.

@@ -12,9 +12,10 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal
 
+from kvgauge.engines.versions import too_old
 from kvgauge.engines.vllm.versions import Version
 from kvgauge.engines.vllm.versions import parse_version as parse_number
-from kvgauge.errors import FeatureUnsupportedError, InvalidRequestError
+from kvgauge.errors import InvalidRequestError
 
 Fraction = Literal["ranks", "ranks_and_memory", "classes", "reserve"]
 WindowPools = Literal["none", "tokens", "bytes"]
@@ -152,11 +153,7 @@ def rules_for(version: str | None) -> SglangRules:
     """
     asked = parse_version(version or NEWEST)
     if asked < parse_version(OLDEST):
-        raise FeatureUnsupportedError(
-            f"the cache rules of sglang {version} are not known, only {OLDEST} and later",
-            hint=f"--engine sglang@{OLDEST} or a later version",
-            field="engine",
-        )
+        raise too_old("sglang", version, OLDEST)
     rules = SglangRules(version or NEWEST)
     for since, before in _BEFORE:
         if asked < parse_version(since + ".dev0"):

@@ -15,6 +15,7 @@ from kvgauge.engines.tensorrt_llm.kv_dtypes import known_word
 from kvgauge.engines.tensorrt_llm.planning import pipeline_stages
 from kvgauge.engines.tensorrt_llm.settings import TrtllmSettings
 from kvgauge.engines.tensorrt_llm.versions import NEWEST, parse_version, rules_for
+from kvgauge.engines.versions import newer_note
 from kvgauge.errors import FeatureUnsupportedError, InvalidRequestError
 from kvgauge.sharding import ShardPolicy
 from kvgauge.workload import Workload
@@ -47,9 +48,7 @@ class TrtllmEngine(PlainEngine):
         _ = rules_for(version)
         if parse_version(version) <= parse_version(NEWEST):
             return version, ()
-        text = f"tensorrt-llm {version} is read with the rules of {NEWEST}, the newest known"
-        values = (("engine", "tensorrt-llm"), ("version", version), ("rules", NEWEST))
-        return version, (Note("engine_version_newer", "info", text, values),)
+        return version, (newer_note(self.name, version, NEWEST),)
 
     def told(self, args: str) -> Mapping[str, object]:
         """Return what the flags say of options; attention groups count as replicas, each with its own cache.

@@ -9,9 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
+from kvgauge.engines.versions import too_old
 from kvgauge.engines.vllm.versions import Version
 from kvgauge.engines.vllm.versions import parse_version as parse_number
-from kvgauge.errors import FeatureUnsupportedError, InvalidRequestError
+from kvgauge.errors import InvalidRequestError
 
 OLDEST = "0.8.0"
 NEWEST = "1.4.0"
@@ -71,11 +72,7 @@ def rules_for(version: str | None) -> TrtllmRules:
     """
     asked = parse_version(version or NEWEST)
     if asked < parse_version(OLDEST + ".dev0"):
-        raise FeatureUnsupportedError(
-            f"the cache rules of tensorrt-llm {version} are not known, only {OLDEST} and later",
-            hint=f"--engine tensorrt-llm@{OLDEST} or a later version",
-            field="engine",
-        )
+        raise too_old("tensorrt-llm", version, OLDEST)
     rules = TrtllmRules(version or NEWEST)
     for since, before in _BEFORE:
         if asked < parse_version(since + ".dev0"):

@@ -9,6 +9,7 @@ from kvgauge.architecture import ModelArchitecture, Note
 from kvgauge.engines.base import Demand, Experts, PlainEngine, RequestedDtypes
 from kvgauge.engines.pools import Pool, PoolGroup
 from kvgauge.engines.setup import PLAIN_SETUP, Setup
+from kvgauge.engines.versions import newer_note
 from kvgauge.engines.vllm.demand import group_demands, reserved
 from kvgauge.engines.vllm.devices import DEFAULT_GPU, GpuClass
 from kvgauge.engines.vllm.flags import parse_flags, stated_settings
@@ -56,9 +57,7 @@ class VllmEngine(PlainEngine):
         _ = rules_for(version)
         if parse_version(version) <= parse_version(NEWEST):
             return version, ()
-        text = f"vllm {version} is read with the rules of {NEWEST}, the newest known"
-        values = (("engine", "vllm"), ("version", version), ("rules", NEWEST))
-        return version, (Note("engine_version_newer", "info", text, values),)
+        return version, (newer_note(self.name, version, NEWEST),)
 
     def told(self, args: str) -> Mapping[str, object]:
         """Return what the flags say of options."""

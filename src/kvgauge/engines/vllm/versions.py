@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
-from kvgauge.errors import FeatureUnsupportedError, InvalidRequestError
+from kvgauge.engines.versions import too_old
+from kvgauge.errors import InvalidRequestError
 
 Tokens = Literal["blocks", "by_group", "concurrency"]
 StateCaching = Literal["one", "off", "all", "align"]
@@ -155,11 +156,7 @@ def rules_for(version: str | None) -> VllmRules:
     """
     asked = parse_version(version or NEWEST)
     if asked < parse_version(OLDEST):
-        raise FeatureUnsupportedError(
-            f"the cache rules of vllm {version} are not known, only {OLDEST} and later",
-            hint=f"--engine vllm@{OLDEST} or a later version",
-            field="engine",
-        )
+        raise too_old("vllm", version, OLDEST)
     rules = VllmRules(version or NEWEST)
     for since, before in _BEFORE:
         if asked < parse_version(since):

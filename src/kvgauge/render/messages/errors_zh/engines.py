@@ -89,10 +89,10 @@ TABLE: Mapping[str, str] = {
     "add them, or ask for transformers 5.15 or later, which keeps latents": (
         "请补上，或用保留潜向量的 transformers 5.15 及以上版本"
     ),
-    "the cache rules of transformers {0} are not known, only {1} and later": (
-        "transformers {0} 的缓存规则未知，仅知 {1} 及以上版本"
+    "the cache rules of {0} {1} are not known, only {2} and later": (
+        "{0} {1} 的缓存规则未知，仅知 {2} 及以上版本"
     ),
-    "--engine transformers@{0} or a later version": "请用 --engine transformers@{0} 或更新的版本",
+    "--engine {0}@{1} or a later version": "请用 --engine {0}@{1} 或更新的版本",
     "{0} is not a version of transformers": "{0} 不是 transformers 的版本",
     "for example transformers@5.24.0": "例如 transformers@5.24.0",
     # kinds of layers

@@ -8,9 +8,6 @@ TABLE: Mapping[str, str] = {
     # versions
     "{0} is not a version of sglang": "{0} 不是 sglang 的版本",
     "for example sglang@{0}": "例如 sglang@{0}",
-    "the cache rules of sglang {0} are not known, only {1} and later": (
-        "sglang {0} 的缓存规则未知，仅知 {1} 及以上版本"
-    ),
     "--engine sglang@{0} or a later version": "请用 --engine sglang@{0} 或更新的版本",
     "how sglang {0} keeps compressed caches is not known, only from {1} on": (
         "sglang {0} 如何保存压缩缓存未知，仅知 {1} 起的规则"

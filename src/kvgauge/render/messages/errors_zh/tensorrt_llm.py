@@ -8,10 +8,6 @@ TABLE: Mapping[str, str] = {
     # versions and dtypes
     "{0} is not a version of tensorrt-llm": "{0} 不是 tensorrt-llm 的版本",
     "for example tensorrt-llm@{0}": "例如 tensorrt-llm@{0}",
-    "the cache rules of tensorrt-llm {0} are not known, only {1} and later": (
-        "tensorrt-llm {0} 的缓存规则未知，仅知 {1} 及以上版本"
-    ),
-    "--engine tensorrt-llm@{0} or a later version": "请用 --engine tensorrt-llm@{0} 或更新的版本",
     "kv_cache_dtype {0} is not known to tensorrt-llm": "tensorrt-llm 不认识 kv_cache_dtype {0}",
     # designs
     "how tensorrt-llm keeps {kind?} layers is not known": "tensorrt-llm 如何保存{kind?}层未知",

@@ -8,9 +8,6 @@ TABLE: Mapping[str, str] = {
     # versions
     "{0} is not a version of vllm": "{0} 不是 vllm 的版本",
     "for example vllm@{0}": "例如 vllm@{0}",
-    "the cache rules of vllm {0} are not known, only {1} and later": (
-        "vllm {0} 的缓存规则未知，仅知 {1} 及以上版本"
-    ),
     "--engine vllm@{0} or a later version": "请用 --engine vllm@{0} 或更新的版本",
     "how vllm {0} groups the caches of this model is not known, only from {1} on": (
         "vllm {0} 如何对该模型的缓存分组未知，仅知 {1} 起的规则"

@@ -1,0 +1,23 @@
+"""What engines say of a version that is older or newer than the rules known here."""
+
+from __future__ import annotations
+
+from kvgauge.architecture import Note
+from kvgauge.errors import FeatureUnsupportedError
+
+
+def too_old(engine: str, version: str | None, oldest: str) -> FeatureUnsupportedError:
+    """Return the refusal of a version before the oldest whose rules are known."""
+    return FeatureUnsupportedError(
+        f"the cache rules of {engine} {version} are not known, only {oldest} and later",
+        hint=f"--engine {engine}@{oldest} or a later version",
+        field="engine",
+    )
+
+
+def newer_note(engine: str, version: str, newest: str) -> Note:
+    """Say that the newest known rules stand in for those of ``version``."""
+    text = f"{engine} {version} is read with the rules of {newest}, the newest known"
+    return Note(
+        "engine_version_newer", "info", text, (("engine", engine), ("version", version), ("rules", newest))
+    )
