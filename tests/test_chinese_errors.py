@@ -41,6 +41,8 @@ JOINED = {
 
 #: Texts with a blank that no error shows, or that are parts of a joined row.
 NOT_SHOWN = {
+    "PCIe {}: {}", "one NVMe disk on {} of {} lanes; {}", "both directions", "{}; one direction is half",
+    "dense {}; {}",
     "4 B × {} logits × {} sequence{}", "{} to {} B", " × {} streams", "{} layer{} × {} {} × {}",
     "kernels and workspaces that come with the weights", "four start-up logs",
     ", which {}", ", which {} can't be read without", " and {} more", "{} or is private",

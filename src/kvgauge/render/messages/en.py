@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kvgauge.render.messages import accuracy_en, fit_en, gpus_en, llamacpp_en, serving_en, verify_en
+from kvgauge.render.messages import (
+    accuracy_en,
+    fit_en,
+    gpus_en,
+    llamacpp_en,
+    serving_en,
+    splits_en,
+    verify_en,
+)
 
 #: English notes are the notes' own messages.
 NOTES: Mapping[str, str] = {}
@@ -15,6 +23,7 @@ MESSAGES: Mapping[str, str] = {
     **fit_en.MESSAGES,
     **llamacpp_en.MESSAGES,
     **serving_en.MESSAGES,
+    **splits_en.MESSAGES,
     **gpus_en.MESSAGES,
     # the size answer
     "headline_theory": "{model}: {total} of {what} for {load}",

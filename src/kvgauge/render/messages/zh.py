@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kvgauge.render.messages import accuracy_zh, fit_zh, gpus_zh, llamacpp_zh, serving_zh, verify_zh
+from kvgauge.render.messages import (
+    accuracy_zh,
+    fit_zh,
+    gpus_zh,
+    llamacpp_zh,
+    serving_zh,
+    splits_zh,
+    verify_zh,
+)
 
 NOTES: Mapping[str, str] = {
     **fit_zh.NOTES,
@@ -75,6 +83,7 @@ MESSAGES: Mapping[str, str] = {
     **fit_zh.MESSAGES,
     **llamacpp_zh.MESSAGES,
     **serving_zh.MESSAGES,
+    **splits_zh.MESSAGES,
     **gpus_zh.MESSAGES,
     # the size answer
     "headline_theory": "{model}：{load}需要 {total} {what}",
