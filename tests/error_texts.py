@@ -17,7 +17,7 @@ PACKAGES = ("cli/", "readers/", "sources/", "engines/")
 
 #: Modules among these whose texts are scripts, examples, tables and notes.
 NO_ERRORS = (
-    "__init__.py", "cli/completion.py", "cli/help.py", "engines/index.py", "engines/transformers_notes.py",
+    "__init__.py", "cli/completion.py", "cli/help.py", "cli/topics.py", "engines/index.py", "engines/transformers_notes.py",
     "engines/vllm/devices.py", "engines/vllm/notes.py", "engines/sglang/devices.py", "engines/sglang/notes.py",
     "engines/tensorrt_llm/notes.py", "render/", "replay/figures.py", "replay/llamacpp.py", "replay/memory.py",
     "replay/models.py", "replay/plain.py", "replay/replaying.py", "replay/vllm.py", "replay/weights.py",

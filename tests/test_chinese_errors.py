@@ -48,7 +48,7 @@ NOT_SHOWN = {
     ", which {}", ", which {} can't be read without", " and {} more", "{} or is private",
     "if it is private, set MODELSCOPE_API_TOKEN; or {}",
     "{} {}, and {} keeps off the network", "{} in {}", "{}.kv_cache_quant_algo = {}",
-    "kvgauge [COMMAND] MODEL [OPTIONS]", "kvgauge {} [OPTIONS]",
+    "help.verb.learn {}", "  kvgauge learn {} {}", "kvgauge [COMMAND] MODEL [OPTIONS]", "kvgauge {} [OPTIONS]",
     "local cache", "local cache, {}", "pulled by Ollama", "{}, commit {}", ", commit {}", "as {}: {}",
     "own file", "this machine", "rule: the tool's total less what a driver keeps", "vram total memory (b)",
     "card series", "card model", "device name", "gfx version", "Apple M",

@@ -13,6 +13,7 @@ import pytest
 import kvgauge
 from designs import DESIGNS, LOADS
 from gguf_files import QWEN3
+from kvgauge.cli.topics import TOPICS
 from kvgauge.errors import KvgaugeError
 from support import ROOT
 
@@ -28,6 +29,8 @@ NAMES = (
     "engines",
     "doctor",
     "completion",
+    "learn",
+    *(f"learn_{topic}" for topic in TOPICS),
     "error",
 )
 
@@ -126,6 +129,8 @@ COMMANDS = {
     "engines": ["engines"],
     "doctor": ["doctor"],
     "completion": ["completion", "fish"],
+    "learn": ["learn"],
+    **{f"learn_{name}": topic.example.split()[1:] for name, topic in TOPICS.items()},
     "error": ["size", "no/such-model"],
 }
 

@@ -17,6 +17,7 @@ from kvgauge.cli.app import execute
 from kvgauge.cli.arguments import VERBS, chosen_lang, in_order
 from kvgauge.cli.inventory import environment
 from kvgauge.cli.options import ALL, VERB_OPTIONS
+from kvgauge.cli.topics import COMMANDS
 from kvgauge.engines.index import ENGINES
 from kvgauge.sources.catalogue import model_names, near_filter
 
@@ -57,13 +58,18 @@ VALUES = {
 @pytest.mark.parametrize("row", [row for row in ALL if row.section != "later"], ids=lambda row: row.name)
 def test_a_variable_is_the_option(kv, monkeypatch, row):
     seen = []
-    verb = next(verb for verb in VERBS_BY_USE if row in VERB_OPTIONS[verb])
+    verb = next(verb for verb in (*VERBS_BY_USE, *COMMANDS) if row in VERB_OPTIONS[verb])
     module = "answers" if verb == "size" else verb
-    monkeypatch.setattr(f"kvgauge.cli.{module}.run_{verb}", lambda _, values: seen.append(values) or 0)
+    if verb in COMMANDS:
+        monkeypatch.setattr("kvgauge.cli.learn.run_topic", lambda _, __, values: seen.append(values) or 0)
+    else:
+        monkeypatch.setattr(f"kvgauge.cli.{module}.run_{verb}", lambda _, values: seen.append(values) or 0)
     value = VALUES.get(row.name, "1")
-    assert kv(verb, NAME, row.flags[0], *([value] if row.takes_value else []))[0] == 0
+    words = [NAME] if verb in VERBS_BY_USE or COMMANDS[verb].argument else []
+    verb = verb.split()
+    assert kv(*verb, *words, row.flags[0], *([value] if row.takes_value else []))[0] == 0
     monkeypatch.setenv(row.envvar, value)
-    assert kv(verb, NAME)[0] == 0
+    assert kv(*verb, *words)[0] == 0
     assert seen[0] == seen[1]
     assert seen[0][row.name] not in (None, False, ())
 

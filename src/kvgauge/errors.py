@@ -77,6 +77,12 @@ class FeatureUnsupportedError(KvgaugeError):
     code = "feature_unsupported"
 
 
+class MissingExtraError(KvgaugeError):
+    """A part of the program needs libraries that are not installed with the core."""
+
+    code = "missing_extra"
+
+
 class InvalidRequestError(KvgaugeError):
     """An option is malformed or contradicts another one."""
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from kvgauge.cli.options import VALUE_FLAGS
+from kvgauge.cli.topics import COMMANDS, topic_command
 from kvgauge.errors import FeatureUnsupportedError
 
 if TYPE_CHECKING:
@@ -28,9 +29,10 @@ VERBS = (
     "engines",
     "doctor",
     "completion",
+    "learn",
 )
 SHELLS = ("bash", "zsh", "fish")
-LATER_VERBS = ("plan", "learn", "serve")
+LATER_VERBS = ("plan", "serve")
 
 _TRUE = frozenset({"1", "true", "t", "yes", "y", "on"})
 #: Options that make ``kvgauge MODEL`` mean ``fit``.
@@ -79,6 +81,8 @@ def in_order(argv: Sequence[str]) -> list[str]:
 
     >>> in_order(["--json", "compare", "a", "b"]), in_order(["--context", "32k", "a"])
     (['compare', '--json', 'a', 'b'], ['size', '--context', '32k', 'a'])
+    >>> in_order(["learn", "--json", "activations", "a"])
+    ['learn activations', '--json', 'a']
     >>> in_order(["a", "--gpu", "H100"])
     ['fit', 'a', '--gpu', 'H100']
     """
@@ -89,9 +93,11 @@ def in_order(argv: Sequence[str]) -> list[str]:
         return about[:1] if about or not args else ["size", *args]
     if first.text == "help":
         verb = next((word.text for word in positionals(args[first.position + 1 :])), "")
-        return [verb, "--help"] if verb in VERBS else ["--help"]
-    if first.text in VERBS and "--" not in args[: first.position]:
-        return [first.text, *args[: first.position], *args[first.position + 1 :]]
+        rest = args[first.position + 1 :]
+        return in_order([*rest, "--help"]) if verb in VERBS else ["--help"]
+    if first.text in (*VERBS, *COMMANDS) and "--" not in args[: first.position]:
+        rest = [*args[: first.position], *args[first.position + 1 :]]
+        return _with_topic(rest) if first.text == "learn" else [first.text, *rest]
     if first.text in LATER_VERBS:
         raise FeatureUnsupportedError(
             f"'{first.text}' is not part of this release",
@@ -99,6 +105,15 @@ def in_order(argv: Sequence[str]) -> list[str]:
             field=first.text,
         )
     return ["fit" if _names_device(args) else "size", *args]
+
+
+def _with_topic(rest: list[str]) -> list[str]:
+    """Return the words after ``learn`` with the topic's own command first, ``learn`` where none is named."""
+    word = next(positionals(rest), None)
+    command = topic_command(word.text) if word else None
+    if word is None or command is None:
+        return ["learn", *rest]
+    return [command, *rest[: word.position], *rest[word.position + 1 :]]
 
 
 def _names_device(args: Sequence[str]) -> bool:

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kvgauge.cli.arguments import SHELLS, VERBS, in_order
-from kvgauge.cli.options import VERB_OPTIONS, OptionRow
+from kvgauge.cli.option_row import OptionRow
+from kvgauge.cli.options import VERB_OPTIONS
 from kvgauge.cli.output import Settings
+from kvgauge.cli.topics import COMMANDS
 from kvgauge.errors import FeatureUnsupportedError
 
 if TYPE_CHECKING:
@@ -120,7 +122,7 @@ class Command(click.Command):
         if ctx.args:
             from kvgauge.cli.failures import too_many_words  # noqa: PLC0415
 
-            given = (values.get(name) for name in ("model", "log", "filter", "file", "shell"))
+            given = (values.get(name) for name in ("model", "log", "filter", "file", "shell", "topic"))
             first = str(next(filter(None, given), ""))
             raise too_many_words(self.name or "", first, ctx.args)
         return rest
@@ -141,6 +143,11 @@ def make_command(verb: str) -> click.Command:
         params.append(click.Argument(["filter"], required=False))
     elif verb == "gpus":
         params.append(click.Argument(["filter"], nargs=-1, metavar="[FILTER]"))
+    elif verb == "learn":
+        params.append(click.Argument(["topic"], required=False))
+    elif verb in COMMANDS and COMMANDS[verb].argument:
+        topic = COMMANDS[verb]
+        params.append(click.Argument([topic.keyword], required=topic.is_required, metavar=topic.argument))
     elif verb == "completion":
         params.append(click.Argument(["shell"], type=click.Choice(SHELLS)))
     return Command(verb, params=params, callback=_callback(verb), add_help_option=False)
@@ -156,12 +163,17 @@ _MODULES = {
     "accuracy": "accuracy",
     "completion": "completion_script",
     "gpus": "gpus",
+    "learn": "learn",
 }
 
 
 def _callback(verb: str) -> Callable[..., int]:
     def answer(**values: object) -> int:
         settings = settings_of(click.get_current_context())
+        if verb in COMMANDS:
+            from kvgauge.cli.learn import run_topic  # noqa: PLC0415 - one command in twenty
+
+            return run_topic(verb, settings, values)
         module = f"kvgauge.cli.{_MODULES.get(verb, 'inventory')}"
         run: Callable[[Settings, dict[str, Any]], int] = getattr(import_module(module), f"run_{verb}")
         return run(settings, values)
@@ -185,7 +197,7 @@ class Program(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Build a command."""
-        return make_command(cmd_name) if cmd_name in VERBS else None
+        return make_command(cmd_name) if cmd_name in (*VERBS, *COMMANDS) else None
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse, with the verb put first."""

@@ -8,10 +8,12 @@ answer is one word a line, ``<files>`` standing for the files that fit.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from kvgauge.cli.arguments import SHELLS, VERBS, positionals
-from kvgauge.cli.options import BY_FLAG, VERB_OPTIONS, OptionRow
+from kvgauge.cli.option_row import OptionRow
+from kvgauge.cli.options import BY_FLAG, VERB_OPTIONS
+from kvgauge.cli.topics import TOPICS, topic_command
 
 FILES = "<files>"
 
@@ -109,11 +111,17 @@ def _flags(before: Sequence[str], last: str) -> list[str]:
         option = BY_FLAG.get(flag)
         values = _fitting(_values(option), value) if option is not None and option.takes_value else []
         return [f"{flag}={word}" for word in values if word != FILES]
-    verb = next((word.text for word in positionals(before)), "")
+    verb = _command(word.text for word in positionals(before))
     rows = VERB_OPTIONS.get(verb, VERB_OPTIONS["size"])
     flags = [flag for row in rows if row.section != "later" for flag in row.flags]
     own = [] if verb in VERBS else ["--version"]
     return [flag for flag in (*flags, "--help", *own) if flag.startswith(last)]
+
+
+def _command(given: Iterable[str]) -> str:
+    """Return the command that words name, with its topic where it is ``learn``."""
+    verb, topic, *_ = [*given, "", ""]
+    return (verb == "learn" and topic_command(topic)) or verb
 
 
 def _values(option: OptionRow) -> Iterable[str]:
@@ -163,15 +171,31 @@ def _arguments(given: Sequence[str], last: str) -> Iterable[str]:
     if not given:
         return (*VERBS, *(_models() if last else ()), FILES)
     verb = given[0]
-    if verb == "completion":
-        return SHELLS if len(given) == 1 else ()
+    if verb == "learn":
+        return _of_topic(given)
     if verb == "help":
         return VERBS
-    if verb in ("accuracy", "verify"):
-        return (FILES,) if len(given) == 1 else ()
-    if verb == "gpus":
-        return _gpus()[:-1] if len(given) == 1 else ()
+    if verb in _ONE_WORD:
+        return _ONE_WORD[verb]() if len(given) == 1 else ()
     takes_model = verb == "compare" or (verb in ("size", "explain", "fit", "models") and len(given) == 1)
+    return (*_models(), FILES) if takes_model else ()
+
+
+#: Commands that take one word, no model: what it may be.
+_ONE_WORD: dict[str, Callable[[], Iterable[str]]] = {
+    "completion": lambda: SHELLS,
+    "accuracy": lambda: (FILES,),
+    "verify": lambda: (FILES,),
+    "gpus": lambda: _gpus()[:-1],
+}
+
+
+def _of_topic(given: Sequence[str]) -> Iterable[str]:
+    """Return the topics of ``learn``, or what the argument of one may be."""
+    if len(given) == 1:
+        return tuple(TOPICS)
+    topic = TOPICS.get(given[1])
+    takes_model = topic is not None and topic.keyword == "model" and len(given) == 2
     return (*_models(), FILES) if takes_model else ()
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from kvgauge.cli.arguments import VERBS
 from kvgauge.cli.output import Settings, make_view, write
+from kvgauge.cli.topics import COMMANDS
 from kvgauge.render.help import HelpSection, draw_help
 
 if TYPE_CHECKING:
@@ -25,6 +26,8 @@ ARGUMENTS = {
     "models": " [FILTER]",
     "gpus": " [FILTER]",
     "completion": " bash|zsh|fish",
+    "learn": " [TOPIC]",
+    **{command: f" {topic.argument}".rstrip() for command, topic in COMMANDS.items()},
 }
 
 _EXAMPLES = {
@@ -36,6 +39,7 @@ _EXAMPLES = {
     "accuracy": "kvgauge accuracy measurements.jsonl --configs configs",
     "models": "kvgauge models qwen3",
     "gpus": "kvgauge gpus h100",
+    **{command: topic.example for command, topic in COMMANDS.items() if topic.example},
 }
 
 #: Section, spelling and meaning of one option.
@@ -52,6 +56,9 @@ def print_help(verb: str, options: Sequence[OptionHelp], settings: Settings) -> 
         usage = "kvgauge [COMMAND] MODEL [OPTIONS]"
         verbs = [(f"{name}{ARGUMENTS.get(name, '')}", texts(f"help.verb.{name}")) for name in VERBS]
         sections.insert(0, HelpSection(texts("help.commands"), verbs))
+    if verb == "learn":
+        topics = [(f"{name}{ARGUMENTS[name]}", texts(f"help.verb.{name}")) for name in COMMANDS]
+        sections.insert(0, HelpSection(texts("help.topics"), topics))
     view = make_view(settings, units="gib", color="auto")
     write(draw_help(texts("help.usage") + usage, _about(verb, texts), sections, view))
 

@@ -6,38 +6,9 @@ options of commands that this release does not have: they are known, and refused
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
-
-Kind = Literal["text", "count", "flag", "list"]
-
-
-class OptionRow(NamedTuple):
-    """One option.
-
-    Args:
-        name: the keyword that commands receive it under.
-        flags: its spellings, our own first.
-        section: the part of the help it is shown in.
-        choices: the words it takes; empty for any.
-    """
-
-    name: str
-    flags: tuple[str, ...]
-    section: str
-    kind: Kind = "text"
-    metavar: str = "TEXT"
-    choices: tuple[str, ...] = ()
-
-    @property
-    def takes_value(self) -> bool:
-        """Whether the option is followed by a value."""
-        return self.kind != "flag"
-
-    @property
-    def envvar(self) -> str:
-        """The environment variable that sets it."""
-        return "KVGAUGE_" + self.flags[0].lstrip("-").replace("-", "_").upper()
-
+from kvgauge.cli.option_row import OptionRow
+from kvgauge.cli.topics import COMMANDS as LEARN_COMMANDS
+from kvgauge.cli.topics import OPTIONS as LEARN
 
 LOAD = (
     OptionRow("context", ("--context",), "load", metavar="TOKENS"),
@@ -123,7 +94,7 @@ LATER = (
 #: Of those, the ones that ``fit`` does not have either.
 _LATER_IN_FIT = tuple(row for row in LATER if row.name not in {own.name for own in FIT})
 
-ALL = (*LOAD, *FIT, VERIFY[0], CONFIGS, WHY, MARKDOWN, NDJSON, *OUTPUT, *_LATER_IN_FIT)
+ALL = (*LOAD, *FIT, VERIFY[0], CONFIGS, WHY, MARKDOWN, NDJSON, *OUTPUT, *_LATER_IN_FIT, *LEARN)
 
 VERB_OPTIONS: dict[str, tuple[OptionRow, ...]] = {
     "size": (*LOAD, WHY, MARKDOWN, NDJSON, *OUTPUT, *LATER),
@@ -137,6 +108,8 @@ VERB_OPTIONS: dict[str, tuple[OptionRow, ...]] = {
     "engines": OUTPUT,
     "doctor": OUTPUT,
     "completion": OUTPUT,
+    "learn": OUTPUT,
+    **{command: (*topic.options, *OUTPUT) for command, topic in LEARN_COMMANDS.items()},
 }
 
 BY_FLAG = {flag: row for row in ALL for flag in row.flags}

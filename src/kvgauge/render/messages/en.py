@@ -8,6 +8,7 @@ from kvgauge.render.messages import (
     accuracy_en,
     fit_en,
     gpus_en,
+    learn_en,
     llamacpp_en,
     serving_en,
     splits_en,
@@ -25,6 +26,7 @@ MESSAGES: Mapping[str, str] = {
     **serving_en.MESSAGES,
     **splits_en.MESSAGES,
     **gpus_en.MESSAGES,
+    **learn_en.MESSAGES,
     # the size answer
     "headline_theory": "{model}: {total} of {what} for {load}",
     "headline_engine": "{model}: {engine} sets aside {total} of {what} for {load}",
@@ -178,6 +180,7 @@ MESSAGES: Mapping[str, str] = {
     "error.offline": "",
     "error.gated": "",
     "error.network": "",
+    "error.missing_extra": "",
     "error.internal": "",
     "error.output_failed": "",
     "hint": "  hint: {hint}",

@@ -1,0 +1,95 @@
+"""``learn``: a list of the topics, or one of them run."""
+
+from __future__ import annotations
+
+import difflib
+from importlib import import_module
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, Protocol
+
+from kvgauge.cli.options import OUTPUT
+from kvgauge.cli.output import Settings, make_view, write, write_json, write_notes
+from kvgauge.cli.topics import COMMANDS, TOPICS, Topic
+from kvgauge.errors import InvalidRequestError, MissingExtraError
+
+if TYPE_CHECKING:
+    from kvgauge.architecture import Note
+
+_OUTPUT_NAMES = frozenset(row.name for row in OUTPUT) - {"offline"}
+
+
+class Answer(Protocol):
+    """What a topic answers."""
+
+    @property
+    def notes(self) -> tuple[Note, ...]: ...  # noqa: D102
+
+    def to_dict(self) -> dict[str, object]: ...  # noqa: D102
+
+
+def run_learn(settings: Settings, values: dict[str, Any]) -> int:
+    """List the topics.
+
+    Raises:
+        InvalidRequestError: a word was given that is no topic.
+    """
+    asked = values["topic"]
+    if asked:
+        near = difflib.get_close_matches(asked, TOPICS, n=1, cutoff=0.6)
+        hint = f"did you mean {near[0]}?" if near else f"one of: {', '.join(TOPICS)}"
+        raise InvalidRequestError(f"there is no topic {asked}", hint=hint, field="topic")
+    texts = settings.texts
+    summaries = {name: texts(f"help.verb.learn {name}") for name in TOPICS}
+    if settings.json:
+        rows = [
+            {"name": name, "argument": TOPICS[name].argument, "summary": summary}
+            for name, summary in summaries.items()
+        ]
+        write_json({"schema": "kvgauge.learn/1", "topics": rows})
+        return 0
+    from kvgauge.render.view import labelled  # noqa: PLC0415 - JSON draws nothing
+
+    view = make_view(settings, units="gib", color=values["color"] or "auto")
+    commands = [(f"  kvgauge learn {name} {TOPICS[name].argument}", said) for name, said in summaries.items()]
+    write(texts("learn_about") + "\n\n" + view.draw(labelled(commands)))
+    return 0
+
+
+def run_topic(command: str, settings: Settings, values: dict[str, Any]) -> int:
+    """Run a topic and show its answer."""
+    topic = COMMANDS[command]
+    _require(command, topic)
+    asked = {name: value for name, value in values.items() if name not in _OUTPUT_NAMES and _is_given(value)}
+    answer: Answer = _function(f"kvgauge.lab.{topic.answer}")(**asked)
+    if settings.json:
+        said = [{**note.to_dict(), "message": settings.texts.note(note)} for note in answer.notes]
+        write_json({**answer.to_dict(), "notes": said})
+        return 0
+    view = make_view(settings, units=values["units"] or "gib", color=values["color"] or "auto")
+    write(_function(f"kvgauge.render.{topic.draw}")(answer, view))
+    write_notes(answer.notes, settings.texts, units=view.units)
+    return 0
+
+
+def _is_given(value: object) -> bool:
+    return value is not None and value is not False and value != ()
+
+
+def _function(place: str) -> Any:  # noqa: ANN401 - each topic takes keywords of its own
+    module, _, name = place.partition(":")
+    return getattr(import_module(module), name)
+
+
+def _require(command: str, topic: Topic) -> None:
+    """Refuse where a library of the extra is not installed.
+
+    Raises:
+        MissingExtraError: it is not.
+    """
+    missing = [name for name in topic.needs if find_spec(name) is None]
+    if missing:
+        raise MissingExtraError(
+            f"{command} needs {', '.join(missing)}, which is not installed: pip install 'kvgauge[lab]'",
+            hint="kvgauge learn lists the topics",
+            field=missing[0],
+        )

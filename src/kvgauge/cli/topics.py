@@ -1,0 +1,75 @@
+"""The topics of ``kvgauge learn``, as a table: each is a command that runs what it teaches.
+
+A topic is one row here, one function that computes its answer in ``lab``, one that draws it in ``render``,
+its texts in both languages (``help.verb.learn NAME``, ``help.option.NAME`` of its options), and a schema
+``data/schemas/learn_NAME.json``.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from kvgauge.cli.option_row import OptionRow
+
+
+class Topic(NamedTuple):
+    """One topic.
+
+    Args:
+        answer: ``module:function`` in ``kvgauge.lab``. The function takes the argument and the options that
+            were given as keywords, under their rows' names, and ``offline`` where that was asked for; it
+            returns an answer with ``to_dict()``.
+        draw: ``module:function`` in ``kvgauge.render`` that takes the answer and a view and returns text.
+        argument: what follows the topic, as the help writes it: ``MODEL``, or ``[TEXT]`` where it may be
+            left out. Its keyword is this in small letters. Empty: nothing follows.
+        needs: modules of the extra ``lab`` that it can't do without.
+        example: a command that works on any machine with the extra.
+    """
+
+    answer: str
+    draw: str
+    argument: str = ""
+    options: tuple[OptionRow, ...] = ()
+    needs: tuple[str, ...] = ("numpy",)
+    example: str = ""
+
+    @property
+    def keyword(self) -> str:
+        """The keyword of the argument, or ""."""
+        return self.argument.strip("[].").lower()
+
+    @property
+    def is_required(self) -> bool:
+        """Whether the argument must be given."""
+        return bool(self.argument) and not self.argument.startswith("[")
+
+
+#: Rows that several topics take; an option has one meaning, whatever the topic.
+CONTEXT = OptionRow("tokens", ("--tokens",), "load", metavar="TOKENS")
+
+TOPICS: dict[str, Topic] = {
+    "activations": Topic(
+        "activations:learn_activations",
+        "learn_activations:draw_activations",
+        "MODEL",
+        (CONTEXT, OptionRow("dtype", ("--dtype",), "dtypes", metavar="DTYPE")),
+        needs=(),
+        example="kvgauge learn activations Qwen/Qwen3-8B --tokens 32k",
+    ),
+}
+
+#: The topics under the names of their commands.
+COMMANDS = {f"learn {name}": topic for name, topic in TOPICS.items()}
+
+#: Every option of a topic, once.
+OPTIONS = tuple({row.name: row for topic in TOPICS.values() for row in topic.options}.values())
+
+
+def topic_command(word: str) -> str | None:
+    """Return the command of a topic, or None where there is no such topic.
+
+    >>> topic_command("activations"), topic_command("nonsense")
+    ('learn activations', None)
+    """
+    command = f"learn {word}"
+    return command if command in COMMANDS else None

@@ -1,0 +1,168 @@
+"""The life of one layer's activations: what they measure, how long they are held, what becomes of them.
+
+A step is one operation of a decoder layer. An activation is born in the step that makes it and held until the
+last step that reads it; the peak of a layer is the most that is held in any of its steps.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from math import prod
+from typing import NamedTuple
+
+from kvgauge.lab.layer_shape import Axis, LayerShape
+
+
+class Fate(StrEnum):
+    """What becomes of an activation."""
+
+    RESIDUAL = "residual"  # held until the next addition, then freed
+    DISCARDED = "discarded"  # read in this step and freed
+    CACHED = "cached"  # kept for all tokens to come
+    PASSED_ON = "passed_on"  # read by the next layer and freed there
+
+
+class Optimiser(StrEnum):
+    """Who takes care of an activation's memory."""
+
+    FLASH = "flash_attention"  # never in device memory as a whole
+    PAGED = "paged_attention"  # where it lies, not how much it is
+
+
+class Life(NamedTuple):
+    """One row of the table of lives.
+
+    Args:
+        name: the decoder's own name for it; in order of birth.
+        number: its place among the fifteen; 0 for the outputs of norms, which usual lists leave out.
+        read_by: the last that is made from it; empty: it leaves the layer.
+        flash_read_by: the same where scores and weights are never held.
+    """
+
+    name: str
+    number: int
+    fate: Fate
+    read_by: str
+    optimiser: Optimiser | None = None
+    flash_read_by: str = ""
+
+
+LIVES = (
+    Life("layer_input", 1, Fate.RESIDUAL, "post_attention"),
+    Life("normed_input", 0, Fate.DISCARDED, "value"),
+    Life("query", 2, Fate.DISCARDED, "scores", flash_read_by="head_outputs"),
+    Life("key", 3, Fate.CACHED, "", Optimiser.PAGED),
+    Life("value", 4, Fate.CACHED, "", Optimiser.PAGED),
+    Life("scores", 5, Fate.DISCARDED, "weights", Optimiser.FLASH),
+    Life("weights", 6, Fate.DISCARDED, "head_outputs", Optimiser.FLASH),
+    Life("head_outputs", 7, Fate.DISCARDED, "concatenated", Optimiser.FLASH),
+    Life("concatenated", 8, Fate.DISCARDED, "attention_output"),
+    Life("attention_output", 9, Fate.DISCARDED, "post_attention"),
+    Life("post_attention", 10, Fate.RESIDUAL, "layer_output"),
+    Life("normed_post_attention", 0, Fate.DISCARDED, "up"),
+    Life("gate", 11, Fate.DISCARDED, "middle"),
+    Life("up", 12, Fate.DISCARDED, "middle"),
+    Life("middle", 13, Fate.DISCARDED, "down"),
+    Life("down", 14, Fate.DISCARDED, "layer_output"),
+    Life("layer_output", 15, Fate.PASSED_ON, ""),
+)
+#: What FlashAttention never holds as a whole; the outputs of heads it adds up tile by tile, and writes.
+NEVER_WHOLE = frozenset({"scores", "weights"})
+
+
+@dataclass(frozen=True, slots=True)
+class Activation:
+    """One activation of one layer in one forward pass of one sequence.
+
+    Args:
+        axes: what runs along each axis.
+        dimensions: elements along each.
+        element_bytes: bytes of one element.
+    """
+
+    life: Life
+    axes: tuple[Axis, ...]
+    dimensions: tuple[int, ...]
+    element_bytes: int
+
+    @property
+    def size_bytes(self) -> int:
+        """Its bytes."""
+        return prod(self.dimensions) * self.element_bytes
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the JSON object."""
+        life = self.life
+        return {
+            "name": life.name,
+            "number": life.number or None,
+            "axes": list(self.axes),
+            "dimensions": list(self.dimensions),
+            "bytes": self.size_bytes,
+            "fate": life.fate.value,
+            "optimiser": life.optimiser.value if life.optimiser else None,
+            "use": "horizontal" if life.fate is Fate.CACHED else "vertical",
+            "read_by": life.read_by or None,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Peak:
+    """The most that is held at once, the cache left out, and what is made at that moment."""
+
+    size_bytes: int
+    name: str
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the JSON object."""
+        return {"bytes": self.size_bytes, "at": self.name}
+
+
+def activations(shape: LayerShape, queries: int, keys: int, element_bytes: int) -> tuple[Activation, ...]:
+    """Return the activations of one layer in order of birth, without those that this layer does not have.
+
+    Args:
+        queries: tokens of this forward pass: the prompt in prefill, one in decode.
+        keys: tokens that they look at, their own among them.
+    """
+    axes, tokens = shape.axes(), {"queries": queries, "keys": keys}
+    return tuple(
+        Activation(life, axes[life.name], _sizes(axes[life.name], tokens), element_bytes)
+        for life in LIVES
+        if axes[life.name]
+    )
+
+
+def _sizes(axes: tuple[Axis, ...], tokens: dict[str, int]) -> tuple[int, ...]:
+    return tuple(tokens[axis] if isinstance(axis, str) else axis for axis in axes)
+
+
+def peak(made: tuple[Activation, ...], *, flash: bool) -> Peak:
+    """Return the most that a layer holds at once beside the cache.
+
+    Args:
+        flash: scores and weights are never held; the query is, until the outputs of the heads stand.
+    """
+    held = [
+        one for one in made
+        if one.life.fate is not Fate.CACHED and not (flash and one.life.name in NEVER_WHOLE)
+    ]  # fmt: skip
+    born = {one.life.name: place for place, one in enumerate(made)}
+    sums = {
+        one.life.name: sum(
+            other.size_bytes
+            for other in held
+            if born[other.life.name] <= born[one.life.name] <= _last_step(other.life, born, flash=flash)
+        )
+        for one in made
+        if one.life.fate is Fate.CACHED or one in held
+    }
+    name = max(sums, key=lambda each: sums[each])
+    return Peak(sums[name], name)
+
+
+def _last_step(life: Life, born: dict[str, int], *, flash: bool) -> int:
+    """The step of the last reader; a layer without a gate has fewer."""
+    reader = (flash and life.flash_read_by) or life.read_by
+    return born.get(reader, len(born))

@@ -1,0 +1,115 @@
+"""``learn activations`` as text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from kvgauge.dtypes import display_dtype
+from kvgauge.render.clean import clean
+from kvgauge.render.view import View, labelled, plain, table
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from kvgauge.lab.activations import ActivationsAnswer, LayerLife
+    from kvgauge.lab.life import Activation
+
+_COLUMNS = (
+    "column_number", "column_activation", "column_dimensions", "column_prefill", "column_decode",
+    "column_fate", "column_optimiser",
+)  # fmt: skip
+_NARROW = ("column_number", "column_activation", "column_prefill", "column_fate")
+_RIGHT = frozenset({"column_number", "column_prefill", "column_decode"})
+
+
+def draw_activations(answer: ActivationsAnswer, view: View) -> str:
+    """Return a table for each shape of layer, and what it comes to."""
+    texts = view.texts
+    title = texts(
+        "life_title",
+        model=clean(answer.model.raw.id),
+        tokens=texts("tokens", tokens=f"{answer.tokens:,}"),
+        dtype=display_dtype(answer.dtype),
+    )
+    parts: list[RenderableType] = [plain(title, "bold")]
+    for group in answer.groups:
+        parts += [plain(""), *_group(group, answer, view)]
+    return view.draw(*parts, plain(""), plain(texts("life_causal", tokens=f"{answer.tokens:,}")))
+
+
+def _group(group: LayerLife, answer: ActivationsAnswer, view: View) -> list[RenderableType]:
+    texts = view.texts
+    names = _NARROW if view.is_narrow else _COLUMNS
+    right = tuple(n for n, name in enumerate(names) if name in _RIGHT)
+    grid = table(*(texts(name) for name in names), right=right)
+    for prefill, decode in zip(group.prefill.made, group.decode.made, strict=True):
+        cells = _cells(prefill, decode, view)
+        grid.add_texts(*(cells[name] for name in names))
+    return [
+        plain(_group_name(group, answer, view), "bold"),
+        grid,
+        plain(texts("life_fates", **group.fates)),
+        labelled(_sums(group, view)),
+    ]
+
+
+def _group_name(group: LayerLife, answer: ActivationsAnswer, view: View) -> str:
+    count = len(group.indices)
+    if count == answer.model.architecture.num_layers:
+        name = view.texts("life_group_all", count=count)
+    else:
+        name = view.texts("life_group_some", count=count, layers=ranges(group.indices))
+    window = group.shape.window_tokens
+    return name if window is None else view.texts("life_group_window", group=name, window=f"{window:,}")
+
+
+def ranges(numbers: Sequence[int]) -> str:
+    """Return numbers with runs joined, the first few of them.
+
+    >>> ranges([0, 1, 2, 5, 7, 8])
+    '0-2, 5, 7-8'
+    """
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][1] + 1:
+            runs[-1][1] = number
+        else:
+            runs.append([number, number])
+    shown = [f"{first}-{last}" if first != last else f"{first}" for first, last in runs[:6]]
+    return ", ".join([*shown, "..."] if len(runs) > 6 else shown)
+
+
+def _cells(prefill: Activation, decode: Activation, view: View) -> dict[str, str]:
+    life, texts = prefill.life, view.texts
+    return {
+        "column_number": str(life.number) if life.number else "",
+        "column_activation": texts(f"life.{life.name}"),
+        "column_dimensions": " × ".join(
+            "T" if isinstance(axis, str) else f"{axis:,}" for axis in prefill.axes
+        ),
+        "column_prefill": view.size(prefill.size_bytes),
+        "column_decode": view.size(decode.size_bytes),
+        "column_fate": texts(f"fate.{life.fate.value}"),
+        "column_optimiser": texts(f"optimiser.{life.optimiser.value}") if life.optimiser else "",
+    }
+
+
+def _sums(group: LayerLife, view: View) -> list[tuple[str, str]]:
+    texts, size = view.texts, view.size
+    peak = texts(
+        "life_peak",
+        prefill=size(group.prefill.plain_peak.size_bytes),
+        prefill_at=texts(f"life.{group.prefill.plain_peak.name}"),
+        prefill_flash=size(group.prefill.flash_peak.size_bytes),
+        decode=size(group.decode.plain_peak.size_bytes),
+        decode_flash=size(group.decode.flash_peak.size_bytes),
+    )
+    kept = texts(
+        "life_horizontal", size=size(group.cached_bytes), total=size(group.cached_bytes * len(group.indices))
+    )
+    return [
+        (texts("life_peak_label"), peak),
+        (texts("life_vertical_label"), texts("life_vertical", size=size(group.passed_on_bytes))),
+        (texts("life_horizontal_label"), kept),
+    ]
