@@ -43,6 +43,12 @@ JOINED = {
 NOT_SHOWN = {
     "PCIe {}: {}", "one NVMe disk on {} of {} lanes; {}", "both directions", "{}; one direction is half",
     "dense {}; {}",
+    "{} machines", "{} with {} {} on {} of {}", "{} --host 0.0.0.0 --port {}", "exec {}", "exit 1",
+    'exec ray start --address="$LWS_LEADER_ADDRESS:{}" --block', "exec {} --host 0.0.0.0 --port {}",
+    '{} --nnodes "$LWS_GROUP_SIZE" --node-rank "$LWS_WORKER_INDEX" '
+    '--dist-init-addr "$LWS_LEADER_ADDRESS:{}"',
+    "KServe's runtime image brings its own vLLM: the plan holds for the version named above.",
+    "Several machines read the model from a volume of this name, under hf/.",
     "4 B × {} logits × {} sequence{}", "{} to {} B", " × {} streams", "{} layer{} × {} {} × {}",
     "kernels and workspaces that come with the weights", "four start-up logs",
     ", which {}", ", which {} can't be read without", " and {} more", "{} or is private",

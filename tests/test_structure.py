@@ -35,7 +35,12 @@ ALLOWED = {
     },
     "cache": {"architecture", "dtypes", "engines", "errors", "layers", "workload"},
 }  # fmt: skip
-THIRD_PARTY = {"cli": {"click", "rich"}, "render": {"rich"}, "lab": {"numpy", "safetensors", "tokenizers"}}
+THIRD_PARTY = {
+    "cli": {"click", "rich"},
+    "render": {"rich"},
+    "emit": {"yaml"},
+    "lab": {"numpy", "safetensors", "tokenizers"},
+}
 #: Modules that may use the hub's own library, for its settings; each imports it when a hub is asked for.
 HUB_MODULES = {"sources/hub.py", "sources/hub_cache.py"}
 

@@ -1,4 +1,4 @@
-"""Other ways to divide serving: prefixes, offload, disaggregation, on-chip memory."""
+"""Other ways to divide serving, and files that start a plan elsewhere."""
 
 from __future__ import annotations
 
@@ -33,4 +33,26 @@ TABLE: Mapping[str, str] = {
         "注意力权重加上一个序列的缓存超过一张 {0}"
     ),
     "a shorter context, an 8-bit KV dtype or a larger card": "缩短上下文、用 8 位 KV 或更大的显卡",
+    # files
+    "no files can be written for {0}": "无法为 {0} 写出文件",
+    "--engine is one of {0}": "--engine 可选 {0}",
+    "{0} is no count of GPUs of a machine": "{0} 不是一台机器的 GPU 数",
+    "1 to 1024": "1 到 1024",
+    "{0} GPUs do not fill machines of {1}": "{0} 张 GPU 填不满每台 {1} 张的机器",
+    "a count of GPUs that machines share evenly, or another --gpus-per-machine": (
+        "请用各机器可均分的 GPU 数，或改 --gpus-per-machine"
+    ),
+    "the launch command can't be split: {0}": "无法拆分启动命令：{0}",
+    "KServe's runtime spreads tensor and pipeline ranks over machines, no data-parallel ones": (
+        "KServe 的运行时可把张量并行和流水线并行分到多台机器，数据并行不行"
+    ),
+    "--emit leaderworkerset=FOLDER": "--emit leaderworkerset=FOLDER",
+    "{0} does not start {1}": "{0} 不能启动 {1}",
+    "--emit {0} names no folder": "--emit {0} 没有写文件夹",
+    "--emit {0}=FOLDER": "--emit {0}=FOLDER",
+    "--emit names no folder": "--emit 没有写文件夹",
+    "{0} is there already": "{0} 已经存在",
+    "name another folder, or remove it": "请换一个文件夹，或删除它",
+    "can't write to {0}: {1}": "无法写入 {0}：{1}",
+    "name a folder of yours": "请写一个自己的文件夹",
 }
