@@ -190,7 +190,7 @@ def test_verdicts_in_chinese_and_other_units(kv):
     argv = ("fit", "qwen.json", "--kv-memory", "1GiB", "--json", "--lang", "zh", "--units", "bytes")
     answer = json.loads(kv(*argv)[1])
     assert "1,073,741,824 B" in answer["verdict"]["sentence"]
-    assert "token 即可放下" in answer["suggestions"][1]["message"]
+    assert "个 token：放得下，余" in answer["suggestions"][1]["message"]
 
 
 def test_models(kv):

@@ -16,6 +16,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from kvgauge.errors import FeatureUnsupportedError
+from kvgauge.host_weights import on_devices
 from kvgauge.units import GIB
 
 if TYPE_CHECKING:
@@ -219,7 +220,8 @@ class CardBudget:
     def weights(self) -> tuple[int, ...]:
         """Bytes of the weights of each rank, as the engine counts them once they are loaded."""
         if not self._weights:
-            self._weights.append(loaded_weights(self.prepared, self.weighed))
+            loaded = loaded_weights(self.prepared, self.weighed)
+            self._weights.append(on_devices(self.prepared, self.weighed, loaded))
         return self._weights[0]
 
     def ranks(self, asked: Capacity) -> tuple[Rank, ...]:

@@ -34,14 +34,29 @@ class Reach:
 
 
 class Suggestion(NamedTuple):
-    """Something that would help, with the figure that it brings."""
+    """Something that would help, with the figures that it brings.
 
+    Args:
+        fits: the load does, with the change.
+        effect: the verdict with the change, in bytes, and the count that it brings.
+        change: keywords of ``fit`` that make the change; None takes a keyword back.
+    """
+
+    code: str
+    fits: bool
     note: Note
     effect: dict[str, int]
+    change: dict[str, object]
 
     def to_dict(self) -> dict[str, object]:
         """Return the JSON object of the contract."""
-        return {"code": self.note.code, "effect": self.effect, "message": self.note.message}
+        return {
+            "code": self.code,
+            "fits": self.fits,
+            "effect": self.effect,
+            "change": self.change,
+            "message": self.note.message,
+        }
 
 
 @dataclass(frozen=True)
@@ -55,6 +70,7 @@ class Verdict:
         available_bytes: the pool, or what the engine may use of the card.
         taken_bytes: of what is required, all but cache and state.
         of_card: the pool is computed from a card.
+        weights_bytes: of what is taken, the weights.
     """
 
     status: str
@@ -65,6 +81,18 @@ class Verdict:
     required_high_bytes: int
     taken_bytes: int = 0
     of_card: bool = False
+    weights_bytes: int = 0
+
+    @property
+    def too_big(self) -> tuple[str, int] | None:
+        """What alone is too big (weights, working memory or cache), and by how many bytes; None: nothing."""
+        if self.fits or self.limiting == "flag":
+            return None
+        if self.weights_bytes > self.available_bytes:
+            return "weights", self.weights_bytes - self.available_bytes
+        if self.taken_bytes > self.available_bytes:
+            return "working_memory", self.taken_bytes - self.available_bytes
+        return "cache", -self.slack_bytes
 
     @cached_property
     def note(self) -> Note:
@@ -85,6 +113,7 @@ class Verdict:
 
     def to_dict(self) -> dict[str, object]:
         """Return the JSON object of the contract."""
+        found = self.too_big
         return {
             "status": self.status,
             "fits": self.fits,
@@ -94,6 +123,7 @@ class Verdict:
             "required_high_bytes": self.required_high_bytes,
             "available_bytes": self.available_bytes,
             "slack_bytes": self.slack_bytes,
+            "too_big": None if found is None else {"part": found[0], "bytes": found[1]},
             "sentence": self.note.message,
         }
 

@@ -1,16 +1,13 @@
-"""What ``fit`` says in a sentence: the verdict, and what would help. Notes, so that they are translated."""
+"""What ``fit`` says in a sentence: the verdict as a note, so that it is translated."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from kvgauge.architecture import Note
-from kvgauge.fit_result import Reach, Suggestion
 from kvgauge.units import format_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from kvgauge.fit_result import Verdict
 
 
@@ -76,6 +73,8 @@ def _without_pool(verdict: Verdict) -> Note:
     sizes = (
         verdict.taken_bytes, verdict.available_bytes, verdict.taken_bytes - verdict.available_bytes
     )  # fmt: skip
+    if verdict.weights_bytes > verdict.available_bytes:
+        return _weights_alone(verdict)
     taken, available, lack = (format_bytes(size) for size in sizes)
     text = (
         f"weights and what the engine works with take {taken} and it may use {available} of each GPU: "
@@ -85,54 +84,14 @@ def _without_pool(verdict: Verdict) -> Note:
     return Note("verdict_no_pool", "info", text, values, sizes)
 
 
-def suggestions(
-    verdict: Verdict,
-    longest: Reach,
-    widest: Reach,
-    needed_in_fp8: int | None,
-    admission: tuple[Note, ...],
-    room_bytes: int,
-) -> tuple[Suggestion, ...]:
-    """Return what would help, most telling first.
-
-    Args:
-        room_bytes: of the pool.
-    """
-    return tuple(_suggestions(verdict, longest, widest, needed_in_fp8, admission, room_bytes))
+def _weights_alone(verdict: Verdict) -> Note:
+    sizes = (
+        verdict.weights_bytes, verdict.available_bytes, verdict.weights_bytes - verdict.available_bytes
+    )  # fmt: skip
+    weights, available, lack = (format_bytes(size) for size in sizes)
+    text = f"the weights alone take {weights} and the engine may use {available} of each GPU: {lack} short"
+    values = (("weights", weights), ("available", available), ("lack", lack))
+    return Note("verdict_weights_alone", "info", text, values, sizes)
 
 
-def _suggestions(
-    verdict: Verdict,
-    longest: Reach,
-    widest: Reach,
-    needed_in_fp8: int | None,
-    admission: tuple[Note, ...],
-    room_bytes: int,
-) -> Iterator[Suggestion]:
-    for note in admission:
-        blocks = int(dict(note.values)["blocks"].replace(",", ""))
-        text = f"--max-num-seqs {blocks} lets the engine start"
-        own = Note("lower_max_num_seqs", "info", text, (("count", str(blocks)),))
-        yield Suggestion(own, {"max_num_seqs": blocks})
-    if verdict.fits:
-        return
-    if needed_in_fp8 is not None and room_bytes > 0:
-        size = format_bytes(needed_in_fp8)
-        ends = "which fits" if needed_in_fp8 <= room_bytes else "which does not fit either"
-        text = f"--kv-dtype fp8 needs {size}, {ends}"
-        values = (("size", size), ("ends", ends))
-        yield Suggestion(
-            Note("kv_dtype_fp8", "info", text, values, (needed_in_fp8,)), {"required_bytes": needed_in_fp8}
-        )
-    if longest.count:
-        shown = f"{longest.count:,}"
-        text = f"a context of up to {shown} tokens fits"
-        yield Suggestion(
-            Note("shorter_context", "info", text, (("tokens", shown),)), {"max_context_tokens": longest.count}
-        )
-    if widest.count:
-        shown = f"{widest.count:,}"
-        text = f"up to {shown} sequences of this context fit"
-        yield Suggestion(
-            Note("fewer_sequences", "info", text, (("count", shown),)), {"max_sequences": widest.count}
-        )
+__all__ = ["verdict_note"]

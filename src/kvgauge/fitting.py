@@ -7,22 +7,18 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from kvgauge.architecture import Note
-from kvgauge.card_budget import CardBudget, Spread
-from kvgauge.cards import card_of
-from kvgauge.engines import ENGINES, load_engine, parse_engine
-from kvgauge.errors import FeatureUnsupportedError, InvalidRequestError
-from kvgauge.fit_result import Device, FitResult, Verdict
-from kvgauge.fit_search import Search, keep_free, largest
-from kvgauge.fit_words import suggestions
+from kvgauge.card_budget import Spread
+from kvgauge.engines import ENGINES
+from kvgauge.fit_asking import Posed, Question, pose
+from kvgauge.fit_result import Device, FitResult, Suggestion, Verdict
+from kvgauge.fit_search import Search, largest
 from kvgauge.models import Model, ModelLike, load
-from kvgauge.preparing import Options, Prepared, prepare
+from kvgauge.preparing import Options
 from kvgauge.readers import is_gguf
-from kvgauge.sizing import weigh_request
-from kvgauge.units import format_bytes, parse_size
+from kvgauge.units import format_bytes
 
 if TYPE_CHECKING:
     from kvgauge.card_budget import Rank
-    from kvgauge.cards import NamedCard
     from kvgauge.engines.pools import Capacity
     from kvgauge.sources.weight_files import Progress
     from kvgauge.weight_answer import WeightAnswer
@@ -100,24 +96,18 @@ def fit(
     loaded = load(
         model, overrides=overrides, revision=revision, refresh=refresh, offline=offline, progress=progress
     )
-    named = card_of(gpu, memory, gpu_file)
     options = Options(
         context, max_model_len, sequences, encoder_tokens, image_tokens, shared_prefix, kv_dtype, k_dtype,
         v_dtype, state_dtype, index_dtype, mtp, tp, pp, dp, ep, dcp, kv_memory, utilization,
     )  # fmt: skip
     name, notes = (engine, ()) if engine is not None else _default_engine(loaded)
-    count = num_gpus if num_gpus is not None or named is None else named.count
-    options = _spread(options, count, load_engine(parse_engine(name)[0]).told(engine_args))
-    card = None if named is None else named.card
-    prepared = prepare(loaded, options, engine=name, engine_args=engine_args, card=card)
-    notes = (*notes, *(named.notes if named is not None else ()), *_idle(options, prepared, reserve))
-    asked = Search(prepared, None).capacity(prepared.request.workload)  # refuses before weights are cut
-    weighed, weight_notes = weigh_request(prepared, scheme=weights, without=no_weights)
-    search, kept_notes = _search(prepared, named, weighed, reserve)
-    if search.prepared is not prepared:
-        asked = search.capacity(prepared.request.workload)
-    answer = _answer(search, asked, weighed)
-    return replace(answer, check=check, notes=(*notes, *answer.notes, *kept_notes, *weight_notes))
+    posed = pose(
+        Question(
+            loaded, options, name, engine_args, gpu, num_gpus, memory, gpu_file, reserve, weights, no_weights
+        )
+    )
+    answer = _answer(posed)
+    return replace(answer, check=check, notes=(*notes, *posed.notes, *answer.notes, *posed.late_notes))
 
 
 def _default_engine(model: Model) -> tuple[str, tuple[Note, ...]]:
@@ -128,99 +118,24 @@ def _default_engine(model: Model) -> tuple[str, tuple[Note, ...]]:
     return name, (Note("engine_default", "info", text, (("engine", shown),)),)
 
 
-def _idle(options: Options, prepared: Prepared, reserve: int | str | None) -> Iterator[Note]:
-    """Name the options that a given pool leaves without effect, or an engine without a share."""
-    is_given = prepared.setup.kv_memory_bytes is not None
-    if options.utilization is not None and (is_given or prepared.engine.reads_gguf):
-        yield _without_effect("--utilization", is_given=is_given)
-    if reserve is not None and is_given:
-        yield _without_effect("--reserve", is_given=True)
-
-
-def _without_effect(name: str, *, is_given: bool) -> Note:
-    text = f"{name} changes nothing where the pool is given"
-    if not is_given:
-        text = f"{name} changes nothing with this engine"
-    return Note("option_without_effect", "warning", text, (("option", name),))
-
-
-def _spread(options: Options, num_gpus: int | None, told: Mapping[str, object]) -> Options:
-    """Return the options with the cards as tensor-parallel ranks where no ranks are given.
-
-    Args:
-        told: what the engine's flags say of options.
-
-    Raises:
-        InvalidRequestError: more ranks than cards.
-    """
-    if num_gpus is None:
-        return options
-    if isinstance(num_gpus, bool) or not isinstance(num_gpus, int) or num_gpus < 1:
-        raise InvalidRequestError(f"there can't be {num_gpus!r} GPUs", hint="give 1 or more", field="gpu")
-    stated = {name: count for name in ("tp", "pp", "dp") if isinstance(count := told.get(name), int)}
-    if not stated and options.tp is None and options.pp is None and options.dp is None:
-        return replace(options, tp=num_gpus)
-    ranks = replace(options, **stated).parallelism.num_gpus  # type: ignore[arg-type]
-    if ranks > num_gpus:
-        raise InvalidRequestError(
-            f"--tp, --pp and --dp make {ranks} ranks, and there are {num_gpus} GPUs",
-            hint=f"give {ranks} GPUs, or fewer ranks",
-            field="gpu",
-        )
-    return options
-
-
-def _search(
-    prepared: Prepared, named: NamedCard | None, weighed: WeightAnswer | None, reserve: int | str | None
-) -> tuple[Search, tuple[Note, ...]]:
-    """Return the request with its pool: given, or what the cards leave.
-
-    Raises:
-        InvalidRequestError: neither a pool nor a device is given.
-        FeatureUnsupportedError: only a device is given, and the weights are not known.
-    """
-    given = prepared.setup.kv_memory_bytes
-    if given is not None:
-        return Search(prepared, given), ()
-    if named is None:
-        raise InvalidRequestError(
-            "fit needs a device, or the bytes of its pool",
-            hint="--gpu H100 or --memory 80GiB names a device; --kv-memory 40GiB gives the pool on each GPU",
-            field="gpu",
-        )
-    if weighed is None:
-        raise FeatureUnsupportedError(
-            "what a card leaves for the cache is not known without the weights",
-            hint="--kv-memory 40GiB gives the pool on each GPU instead",
-            field="weights",
-        )
-    kept = 0 if reserve is None else parse_size(reserve, what="reserve")
-    cards = CardBudget(prepared, named.memory, weighed, kept)
-    search = Search(prepared, None, cards)
-    return keep_free(search, kept) if kept else (search, ())
-
-
-def _answer(search: Search, asked: Capacity, weighed: WeightAnswer | None) -> FitResult:
+def _answer(posed: Posed) -> FitResult:
+    search, asked, verdict = posed.search, posed.asked, posed.verdict
     prepared = search.prepared
-    request = prepared.request
-    longest, widest = search.longest(asked), search.widest(asked)
-    left = search.available(asked)
-    verdict = _verdict(search, asked, left)
+    longest, widest = posed.longest, posed.widest
     pool_bytes = search.pool_bytes(asked, longest)
     admission = asked.admission(pool_bytes)
-    room = 0 if search.told_too_much(asked) else asked.budget(left.central_bytes)
     return FitResult(
         prepared.model,
-        request,
+        prepared.request,
         prepared.setup,
         asked.dtypes,
         verdict,
-        _devices(search, asked, pool_bytes, weighed),
+        _devices(search, asked, pool_bytes, posed.weighed),
         asked.pool(pool_bytes),
         longest,
         widest,
         asked.launch_command(prepared.model.raw.id, pool_bytes),
-        suggestions(verdict, longest, widest, _smaller(search, asked), admission, room),
+        _suggestions(posed, admission),
         (
             *prepared.notes,
             *asked.notes,
@@ -230,38 +145,20 @@ def _answer(search: Search, asked: Capacity, weighed: WeightAnswer | None) -> Fi
             *_overdrawn(search, asked, verdict),
         ),
         asked.details,
-        weighed,
-        Spread(*(asked.budget(size) for size in left)) if search.cards is not None else None,
+        posed.weighed,
+        Spread(*(asked.budget(size) for size in search.available(asked)))
+        if search.cards is not None
+        else None,
     )
 
 
-def _verdict(search: Search, asked: Capacity, left: Spread) -> Verdict:
-    load, needed = search.prepared.request.workload, asked.needed_bytes
-    room = [asked.budget(size) for size in left]
-    taken, own = 0, needed
-    if search.cards is not None:
-        tightest = search.cards.tightest(asked)
-        taken = tightest.taken_bytes
-        own = needed if tightest.needed_bytes is None else tightest.needed_bytes
-    stated = search.told_too_much(asked)
-    if stated is not None:
-        needed = own = stated[0]
-        room = [stated[1]] * 3
-    told_sequences, told_context = asked.max_sequences, asked.max_context_tokens
-    is_told = (told_sequences is not None and load.sequences > told_sequences) or (
-        told_context is not None and load.context_tokens > told_context
-    )
-    fits = needed <= room[1] and not is_told
-    return Verdict(
-        ("fits" if needed <= room[0] else "tight") if fits else "does_not_fit",
-        "memory" if needed > room[1] or not is_told else "flag",
-        taken + own,
-        taken + own + room[1] - needed,
-        max(0, taken + own - (room[2] - room[1])),
-        taken + own + room[1] - room[0],
-        taken,
-        search.cards is not None,
-    )
+def _suggestions(posed: Posed, admission: tuple[Note, ...]) -> tuple[Suggestion, ...]:
+    """Return what would help; nothing where the load fits and the engine starts."""
+    if posed.verdict.fits and not admission:
+        return ()
+    from kvgauge.remedies import remedies  # noqa: PLC0415 - what fits needs none
+
+    return remedies(posed, admission)
 
 
 def _overdrawn(search: Search, asked: Capacity, verdict: Verdict) -> tuple[Note, ...]:
@@ -287,26 +184,6 @@ def _assumed(search: Search, asked: Capacity) -> Iterator[Note]:
     if card is not None and card.capability is None:
         text = "working memory was measured on NVIDIA's cards; on this one it may be another"
         yield Note("working_memory_of_others", "warning", text)
-
-
-def _smaller(search: Search, asked: Capacity) -> int | None:
-    """Return the bytes that the load needs with a cache in fp8; None where that is no less, or refused."""
-    prepared = search.prepared
-    told = prepared.engine.told(prepared.request.engine_args)
-    if asked.dtypes.k not in ("bf16", "f16", "f32") or "kv_dtype" in told:
-        return None
-    packed = replace(
-        prepared,
-        setup=replace(prepared.setup, kv_word="fp8"),
-        request=replace(
-            prepared.request, dtypes=replace(prepared.request.dtypes, k="fp8_e4m3", v="fp8_e4m3")
-        ),
-    )
-    try:
-        needed = replace(search, prepared=packed).capacity(prepared.request.workload).needed_bytes
-    except FeatureUnsupportedError:
-        return None
-    return needed if needed < asked.needed_bytes else None
 
 
 def _devices(

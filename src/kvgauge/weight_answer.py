@@ -113,11 +113,18 @@ class WeightAnswer:
         """
         if self.layout is None:
             return ()
+        from kvgauge.engines.base import Offload  # noqa: PLC0415 - as below
         from kvgauge.engines.llamacpp_weights import gguf_placement, in_ggml_names  # noqa: PLC0415 - GGUF
 
-        layers, shares = (self.offload.layers, self.offload.shares) if self.offload else (None, (1.0,))
-        stored = in_ggml_names(self.stored)
-        placed = gguf_placement(stored, self.layout, offloaded=layers, shares=shares, mtp=self.mtp)
+        told = self.offload or Offload()
+        placed = gguf_placement(
+            in_ggml_names(self.stored),
+            self.layout,
+            offloaded=told.layers,
+            shares=told.shares,
+            host_expert_blocks=told.host_expert_blocks,
+            mtp=self.mtp,
+        )
         devices = ((f"gpu:{number}", size) for number, size in enumerate(placed.device_bytes))
         return (*devices, ("host", placed.host_bytes))
 

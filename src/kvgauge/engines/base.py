@@ -198,10 +198,15 @@ class Placed:
 
 @dataclass(frozen=True, slots=True)
 class Offload:
-    """Layers on devices: the last ``layers`` of the blocks and the output (None: all), in these shares."""
+    """Layers on devices: the last ``layers`` of the blocks and the output (None: all), in these shares.
+
+    Args:
+        host_expert_blocks: of so many first blocks the routed experts stay on the host.
+    """
 
     layers: int | None = None
     shares: tuple[float, ...] = (1.0,)
+    host_expert_blocks: int = 0
 
 
 class Engine(Protocol):
@@ -263,6 +268,9 @@ class Engine(Protocol):
 
     def offload(self, args: str, version: str | None, setup: Setup) -> Offload | None:
         """Return where it puts weights block by block; None: on its ranks."""
+
+    def host_weight_bytes(self, args: str) -> int:
+        """Return how many bytes of each rank's weights flags keep in the host's memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -332,6 +340,11 @@ class PlainEngine:
         """Return none: weights lie on the ranks."""
         del args, version, setup
         return None
+
+    def host_weight_bytes(self, args: str) -> int:
+        """Return none: no flag of this engine says so."""
+        del args
+        return 0
 
 
 def allocation_kind(kind: LayerKind) -> str:

@@ -6,9 +6,11 @@ import difflib
 import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from fractions import Fraction
 
 from kvgauge.dtypes import canonical_dtype
 from kvgauge.errors import FeatureUnsupportedError, InvalidRequestError
+from kvgauge.units import GIB
 
 #: Reads the value of a flag: (flag, text) -> the setting.
 Reader = Callable[[str, str], object]
@@ -120,6 +122,19 @@ def read_dtype(flag: str, text: str) -> str | None:
     """Return a canonical dtype; None for ``auto``."""
     del flag
     return None if text == "auto" else canonical_dtype(text)
+
+
+def read_gib(flag: str, text: str) -> int:
+    """Return bytes of a number of GiB, as both engines count what they name GB.
+
+    Raises:
+        InvalidRequestError: it is no such number.
+    """
+    if not re.fullmatch(r"\d{1,6}(?:\.\d{1,9})?", text, re.ASCII):
+        raise InvalidRequestError(
+            f"{flag} {text!r} is not a number of GiB", hint="write it like 4 or 1.5", field=flag[2:]
+        )
+    return int(Fraction(text) * GIB)
 
 
 def read_share(flag: str, text: str) -> str:

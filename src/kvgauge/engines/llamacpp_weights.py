@@ -103,6 +103,7 @@ def gguf_placement(
     offloaded: int | None = None,
     shares: Sequence[float] = (1.0,),
     device_align_bytes: int = DEVICE_ALIGN_BYTES["cuda"],
+    host_expert_blocks: int = 0,
     mtp: bool = False,
 ) -> GgufPlacement:
     """Return where the weights of a GGUF lie.
@@ -114,12 +115,13 @@ def gguf_placement(
         shares: parts of the offloaded blocks that the devices take, in order; llama.cpp's default is their
             free memory.
         device_align_bytes: see ``DEVICE_ALIGN_BYTES``.
+        host_expert_blocks: ``--n-cpu-moe``: the routed experts of so many first blocks stay on the host.
         mtp: multi-token prediction is loaded.
 
     Raises:
         InvalidRequestError: a negative number of blocks, or shares that share nothing out.
     """
-    place = _Places(layout.num_blocks, offloaded, tuple(shares))
+    place = _Places(layout.num_blocks, offloaded, tuple(shares), host_expert_blocks)
     host, devices = 0, [0] * len(shares)
     families = (*stored.families, *(stored.mtp_families if mtp else ()))
     names = {family.family.name for family in families}
@@ -142,13 +144,16 @@ def gguf_placement(
 class _Places:
     """Says which device a block is on, None for the host."""
 
-    def __init__(self, num_blocks: int, offloaded: int | None, shares: tuple[float, ...]) -> None:
+    def __init__(
+        self, num_blocks: int, offloaded: int | None, shares: tuple[float, ...], host_experts: int = 0
+    ) -> None:
         total = sum(shares)
         if offloaded is not None and offloaded < 0:
             raise InvalidRequestError(f"-ngl is {offloaded}, expected 0 or more", field="-ngl")
         if not shares or not isfinite(total) or total <= 0 or any(share < 0 for share in shares):
             raise InvalidRequestError("the devices' shares must be positive numbers", field="--tensor-split")
         self.num_blocks = num_blocks
+        self.host_experts = host_experts
         self.offloaded = num_blocks + 1 if offloaded is None else min(offloaded, num_blocks + 1)
         self.ends = [end / total for end in accumulate(shares)]
 
@@ -169,7 +174,8 @@ def _where(stored: StoredFamily, place: _Places, names: set[str]) -> dict[int | 
     per_block = family.num_tensors // max(1, len(family.layers))
     found: dict[int | None, int] = {}
     for block in family.layers or (_block_of(family.name, place, names),):
-        device = place.of_block(block)
+        is_kept = family.part is Part.EXPERTS and block < place.host_experts
+        device = None if is_kept else place.of_block(block)
         found[device] = found.get(device, 0) + per_block
     return found
 

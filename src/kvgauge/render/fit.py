@@ -15,6 +15,7 @@ from kvgauge.render.fit_facts import (
     pool_rows,
 )
 from kvgauge.render.size import draw_bar
+from kvgauge.render.size_facts import Pairs
 from kvgauge.render.view import View, labelled, plain, table
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ def draw_fit(result: FitResult, view: View) -> str:
     """Return the whole answer."""
     parts: list[RenderableType] = [
         plain(fit_headline(result, view), "bold"),
-        labelled(fit_lines(result, view)),
+        labelled(_without_repeats(fit_lines(result, view))),
         "",
         *draw_bar(pool_parts(result, view), view),
     ]
@@ -42,3 +43,9 @@ def draw_fit(result: FitResult, view: View) -> str:
     load = Padding(labelled(fit_load_rows(result, view)), (0, 0, 0, 2))
     parts += ["", plain(view.texts("assumed_title"), "bold"), load]
     return view.draw(*parts)
+
+
+def _without_repeats(rows: Pairs) -> Pairs:
+    """Return rows with a label that stands above itself left out."""
+    before = ("", *(label for label, _ in rows))
+    return [("" if label == last else label, text) for last, (label, text) in zip(before, rows, strict=False)]

@@ -45,6 +45,32 @@ def model_names() -> tuple[str, ...]:
     return tuple(sorted(_folded().values(), key=str.lower))
 
 
+#: How names of quantised checkpoints end.
+_QUANTISED = re.compile(
+    r"[-_.](?:(?:unsloth-)?bnb-[48]bit|awq(?:-int4)?|gptq(?:-int[48])?|int[48]|fp8(?:-dynamic|-block|"
+    r"-static-pertensor)?|nvfp4|mxfp4|quantized\.w\d{1,2}a\d{1,2}|w\d{1,2}a\d{1,2}(?:fp8)?|[48]bit)$",
+    re.IGNORECASE,
+)
+
+
+def quantised_names(name: str) -> tuple[str, ...]:
+    """Return the names of quantised checkpoints of a model, whoever published them, but its own.
+
+    >>> quantised_names("Qwen/Qwen3-32B")[:2]
+    ('Qwen/Qwen3-32B-AWQ', 'Qwen/Qwen3-32B-FP8')
+    """
+    base = _plain_name(name)
+    return tuple(
+        known for known in model_names()
+        if base and known.lower() != name.lower() and _QUANTISED.search(known) and _plain_name(known) == base
+    )  # fmt: skip
+
+
+def _plain_name(name: str) -> str:
+    """Return a name without its publisher and without how it is quantised."""
+    return _QUANTISED.sub("", name.rpartition("/")[2]).lower()
+
+
 def find_model(name: str) -> RawModel | None:
     """Return the row of an ``org/name`` or an alias, in any case, or None.
 

@@ -114,6 +114,42 @@ def rules_for(version: str | None) -> BuildRules:
     return known[-1]
 
 
+def build_number(version: str) -> int:
+    """Return the number that versions are ordered by, of a fork that of the newest.
+
+    Raises:
+        InvalidRequestError: not a version.
+
+    >>> build_number("b6089") < build_number("2025-09-01") < build_number("v0.5.0")
+    True
+    """
+    text = version.strip().lower()
+    if _FORK.fullmatch(text):
+        return NEWEST.build
+    date = _DATE.fullmatch(text)
+    if date is None:
+        return _number(text, version)
+    day = f"{date[1]}-{date[2]}-{date[3] or '28'}"
+    return _between(day)
+
+
+def _between(day: str) -> int:
+    """Return the number of a day's build, counted on evenly between the builds of the table."""
+    from datetime import date  # noqa: PLC0415 - few versions are days
+
+    ordinal = [date.fromisoformat(rules.date).toordinal() for rules in BUILDS]
+    try:
+        own = date.fromisoformat(day).toordinal()
+    except ValueError:
+        raise InvalidRequestError(
+            f"{day!r} is not a day", hint="for example llama.cpp@2025-06-01", field="engine"
+        ) from None
+    for before, after, low, high in zip(BUILDS, BUILDS[1:], ordinal, ordinal[1:], strict=False):
+        if low <= own < high:
+            return before.build + (after.build - before.build) * (own - low) // (high - low)
+    return BUILDS[0].build if own < ordinal[0] else NEWEST.build
+
+
 def _number(text: str, shown: str) -> int:
     build, version = _BUILD.fullmatch(text), _VERSION.fullmatch(text)
     if build:

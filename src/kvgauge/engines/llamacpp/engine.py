@@ -187,7 +187,8 @@ def _offload(settings: LlamaSettings, ranks: int) -> Offload:
     told = settings.tensor_split[:used]
     shares = told if sum(told) else (1.0,) * used
     layers = settings.gpu_layers if used else 0
-    return Offload(layers, (*shares, *(0.0,) * (ranks - len(shares))) if used else (1.0,) * ranks)
+    dealt = (*shares, *(0.0,) * (ranks - len(shares))) if used else (1.0,) * ranks
+    return Offload(layers, dealt, settings.cpu_moe_layers)
 
 
 ENGINE = LlamaEngine()

@@ -133,6 +133,10 @@ class SglangEngine(PlainEngine):
             )
         return SglangCapacity.of(settings, architecture, workload, args)
 
+    def host_weight_bytes(self, args: str) -> int:
+        """Return what ``--cpu-offload-gb`` says."""
+        return parse_flags(args).host_weight_bytes
+
     def shard_policy(self, architecture: ModelArchitecture, setup: Setup, experts: Experts) -> ShardPolicy:
         """Return how SGLang cuts weights, as far as it is known."""
         del setup, experts

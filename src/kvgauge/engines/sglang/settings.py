@@ -80,6 +80,7 @@ class SglangSettings:
         text_only: images and sound are switched off.
         multimodal: ``--enable-multimodal``.
         feature_transport: how image features reach the model: ``cpu``, ``cuda_ipc`` or ``cuda_vmm``.
+        host_weight_bytes: weights of each rank that are kept in the host's memory.
         ignored_flags: words that the engine knows and that do not touch the cache.
     """
 
@@ -121,6 +122,7 @@ class SglangSettings:
     multimodal: bool = False
     feature_transport: str | None = None
     expert: int = 1
+    host_weight_bytes: int = 0
     ignored_flags: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:

@@ -127,6 +127,10 @@ class VllmEngine(PlainEngine):
             )
         return VllmCapacity(found, settings, architecture, workload, args, setup.reserve_tokens)
 
+    def host_weight_bytes(self, args: str) -> int:
+        """Return what ``--cpu-offload-gb`` says."""
+        return parse_flags(args).host_weight_bytes
+
     def shard_policy(self, architecture: ModelArchitecture, setup: Setup, experts: Experts) -> ShardPolicy:
         """Return how vLLM cuts and pads weights."""
         return shard_policy(

@@ -60,6 +60,7 @@ class VllmSettings:
         llm_class: defaults of the Python class instead of the server's.
         throughput_mode: twice the default batch and sequences.
         language_model_only: no image, video or audio item is taken.
+        host_weight_bytes: weights of each rank that are kept in the host's memory.
         ignored_flags: words that the engine knows and that do not touch the cache.
     """
 
@@ -94,6 +95,7 @@ class VllmSettings:
     llm_class: bool = False
     throughput_mode: bool = False
     language_model_only: bool = False
+    host_weight_bytes: int = 0
     ignored_flags: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from kvgauge.render.messages import remedies_zh
+
 NOTES: Mapping[str, str] = {
+    **remedies_zh.NOTES,
     "verdict_fits": "每张 GPU 的 {available} 缓存池中需要 {required}：还余 {slack}",
     "verdict_does_not_fit": "需要 {required}，而每张 GPU 的缓存池为 {available}：差 {slack}",
     "verdict_card_fits": "引擎可用每张 GPU 的 {available}，需要 {required}，至多 {high}：还余 {slack}",
@@ -23,11 +26,9 @@ NOTES: Mapping[str, str] = {
     "working_memory_of_others": "工作内存是在 NVIDIA 显卡上实测的；在此显卡上可能不同",
     "reserve_lowers_share": "为在每张 GPU 上留出 {size}，引擎的比例由 {before} 降为 {share}",
     "reserve_not_kept": "--reserve {size} 未能保证：引擎参数已给定其比例",
+    "verdict_weights_alone": "仅权重就占 {weights}，而引擎可用每张 GPU 的 {available}：差 {lack}",
     "verdict_flag": "负载超出引擎参数允许同时容纳的量",
     "lower_max_num_seqs": "--max-num-seqs {count} 可让引擎启动",
-    "kv_dtype_fp8": "--kv-dtype fp8 需要 {size}，{ends}",
-    "shorter_context": "上下文不超过 {tokens} 个 token 即可放下",
-    "fewer_sequences": "此上下文最多可放下 {count} 条序列",
     "engine_default": "没有指定引擎，按 {engine} 计算",
     "engine_flag_wins": "引擎参数优先于 {option} {given}：按 {told} 计算",
     "sequences_exceed_blocks": "混合模型的序列上限 {sequences} 超过块数 {blocks} 时，vllm 不会启动",

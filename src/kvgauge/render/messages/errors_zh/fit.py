@@ -38,7 +38,4 @@ TABLE: Mapping[str, str] = {
     "the tensors of {kind?} are not known": "{kind?} 的张量未知",
     "this type": "该类型",
     "leave --weights out": "请去掉 --weights",
-    # phrases
-    "which fits": "放得下",
-    "which does not fit either": "仍放不下",
 }

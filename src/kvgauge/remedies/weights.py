@@ -1,0 +1,65 @@
+"""Changes of the weights: a quantised checkpoint that is published, or a scheme to quantise to oneself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kvgauge.errors import KvgaugeError
+from kvgauge.fit_asking import Posed
+from kvgauge.models import Model, load
+from kvgauge.remedies.changes import Change, tried
+from kvgauge.sources.catalogue import quantised_names
+
+#: Schemes by engine, least lossy first; engines that are not named take the first.
+_SCHEMES = ("fp8", "int4")
+_GGML_SCHEMES = ("q8_0", "q6_k", "q5_k_m", "q4_k_m", "q3_k_m", "iq2_xxs")
+
+
+def published(posed: Posed) -> Iterator[Change]:
+    """Take a quantised checkpoint of the same model that the catalogue knows, largest first."""
+    question = posed.question
+    if posed.weighed is None or question.model.raw.overrides or posed.search.prepared.engine.reads_gguf:
+        return
+    found: list[tuple[int, str]] = []
+    for name in quantised_names(question.model.raw.id):
+        model = _same_layers(name, question.model)
+        size = None if model is None else _stored_bytes(model)
+        if size is not None and size < posed.weighed.total_bytes:
+            found.append((size, name))
+    for _, name in sorted(found, reverse=True):
+        yield Change("published_quantisation", {"model": name, "weights": None}, name)
+
+
+def _same_layers(name: str, model: Model) -> Model | None:
+    """Return the model of a name where its layers keep what those of another do."""
+    try:
+        found = load(name, offline=True)
+    except KvgaugeError:
+        return None
+    return found if found.architecture.layers == model.architecture.layers else None
+
+
+def _stored_bytes(model: Model) -> int | None:
+    try:
+        stored = model.weighed.stored
+    except KvgaugeError:
+        return None
+    return None if stored is None else stored.num_bytes
+
+
+def quantised(posed: Posed) -> Iterator[Change]:
+    """Price the weights in a scheme that the checkpoint does not have, least lossy first."""
+    now = posed.weighed
+    if now is None:
+        return
+    reads_gguf = posed.search.prepared.engine.reads_gguf
+    for scheme in _GGML_SCHEMES if reads_gguf else _SCHEMES:
+        change = Change("own_quantisation", {"weights": scheme}, f"--weights {scheme}")
+        found = tried(posed, change)
+        if found is None or found.posed.weighed is None:
+            continue
+        if found.posed.weighed.total_bytes < now.total_bytes:
+            yield change
+
+
+__all__ = ["published", "quantised"]

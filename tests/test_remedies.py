@@ -1,0 +1,148 @@
+"""What ``fit`` suggests where a load does not fit: each change applied to the same call has the stated effect."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import kvgauge
+from kvgauge.errors import KvgaugeError
+from kvgauge.remedies.words import ENDS, WHAT
+from kvgauge.render.messages import zh
+from test_schemas import validate
+
+GIB = 1 << 30
+MODELS = (
+    "Qwen/Qwen3-8B", "Qwen/Qwen3-32B", "google/gemma-3-27b-it", "Qwen/Qwen3.5-35B-A3B", "openai/gpt-oss-20b",
+    "deepseek-ai/DeepSeek-V3.2",
+)  # fmt: skip
+ENGINES = ("vllm@0.33.0", "vllm@0.19.0", "sglang", "trtllm", "llama.cpp")
+
+
+@lru_cache(maxsize=64)
+def loaded(name: str) -> kvgauge.Model:
+    return kvgauge.load(name, offline=True)
+
+
+def fitted(model: str, **words: object) -> kvgauge.FitResult:
+    return kvgauge.fit(loaded(model), **words)
+
+
+def applied(model: str, words: dict, change: dict) -> kvgauge.FitResult:
+    """Return the answer of the same call with a suggestion's change."""
+    keywords = {**words, **change}
+    return fitted(keywords.pop("model", model), **keywords)
+
+
+def check(model: str, words: dict, result: kvgauge.FitResult) -> None:
+    """Every suggestion says what the same call with its change answers."""
+    for found in result.suggestions:
+        verdict = applied(model, words, found.change).verdict
+        said = (found.fits, found.effect["required_bytes"], found.effect["available_bytes"])
+        assert said == (verdict.fits, verdict.required_bytes, verdict.available_bytes), found.code
+        assert found.effect["slack_bytes"] == verdict.slack_bytes
+        helps = verdict.fits or verdict.slack_bytes > result.verdict.slack_bytes
+        assert helps, found.code
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    st.sampled_from(MODELS), st.sampled_from(ENGINES), st.sampled_from(["L4", "RTX 4090", "H100", "MI300X"]),
+    st.sampled_from([1, 2]), st.integers(1, 40_000), st.integers(1, 64),
+)  # fmt: skip
+def test_every_suggestion_has_the_effect_that_it_states(model, engine, gpu, count, context, sequences):
+    words = {"engine": engine, "gpu": f"{gpu}:{count}", "context": context, "sequences": sequences}
+    try:
+        result = fitted(model, **words)
+    except KvgaugeError:
+        return
+    assert bool(result.suggestions) or result.verdict.fits
+    check(model, words, result)
+
+
+CASES = {
+    "weights alone": ("Qwen/Qwen3-32B", {"gpu": "RTX 4090", "engine": "vllm"}),
+    "a pool": ("Qwen/Qwen3-8B", {"kv_memory": "10GiB", "sequences": 16, "engine": "vllm"}),
+    "memory without a name": ("Qwen/Qwen3-8B", {"memory": "16GiB", "engine": "vllm", "sequences": 4}),
+    "cards counted apart": ("Qwen/Qwen3-32B", {"gpu": "L4", "num_gpus": 2, "engine": "vllm"}),
+    "flags of its own": (
+        "Qwen/Qwen3-8B",
+        {"gpu": "RTX 4090", "sequences": 2, "engine": "vllm",
+         "engine_args": "--max-model-len 40960 --max-num-batched-tokens=8192 -tp 1"},
+    ),
+    "experts": ("Qwen/Qwen3-30B-A3B", {"gpu": "RTX 4090", "engine": "llama.cpp"}),
+    "a cache that is too large": ("Qwen/Qwen3-8B", {"gpu": "L4", "engine": "trtllm", "sequences": 16}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_suggestions_of_many_kinds_of_call(case):
+    model, words = CASES[case]
+    result = fitted(model, **words)
+    assert not result.verdict.fits
+    assert any(found.fits for found in result.suggestions)
+    check(model, words, result)
+    validate("fit", result.to_dict())
+
+
+def codes(result: kvgauge.FitResult) -> list[str]:
+    return [found.code for found in result.suggestions]
+
+
+def test_the_order_is_cheapest_first():
+    result = fitted("Qwen/Qwen3-32B", gpu="RTX 4090", engine="vllm")
+    found = codes(result)
+    order = ["larger_share", "kv_dtype_fp8", "eager", "published_quantisation", "own_quantisation",
+             "more_ranks", "another_card", "weights_on_host"]  # fmt: skip
+    assert [code for code in found if code in order] == order
+    assert found[-1] == "together"
+
+
+def test_what_is_too_big_and_by_how_much():
+    def too_big(**words):
+        return fitted("Qwen/Qwen3-32B", engine="vllm", **words).verdict
+
+    weights = too_big(gpu="RTX 4090")
+    assert weights.too_big == ("weights", weights.weights_bytes - weights.available_bytes)
+    assert "weights alone" in weights.note.message
+    cache = too_big(gpu="H100", sequences=64)
+    assert cache.too_big == ("cache", -cache.slack_bytes)
+    assert too_big(gpu="H200").too_big is None
+
+
+def test_published_checkpoints_are_marked_apart_from_what_one_would_quantise():
+    found = {each.code: each for each in fitted("Qwen/Qwen3-8B", gpu="RTX 4060", engine="vllm").suggestions}
+    assert (
+        found["published_quantisation"].change["model"].startswith(("Qwen/Qwen3-8B-", "RedHatAI/Qwen3-8B-"))
+    )
+    assert found["own_quantisation"].change == {"weights": "int4"}
+
+
+def test_experts_layers_and_cache_on_the_host():
+    result = fitted("Qwen/Qwen3-30B-A3B", gpu="RTX 4090", engine="llama.cpp")
+    assert {"experts_on_host", "cache_on_host", "layers_on_host"} <= set(codes(result))
+    found = {each.code: each for each in result.suggestions}
+    one_less = found["experts_on_host"].effect["host_experts"] - 1
+    words = {"gpu": "RTX 4090", "engine": "llama.cpp", "engine_args": f"--n-cpu-moe {one_less}"}
+    assert not fitted("Qwen/Qwen3-30B-A3B", **words).verdict.fits
+    one_more = found["layers_on_host"].effect["gpu_layers"] + 1
+    assert not fitted("Qwen/Qwen3-30B-A3B", **{**words, "engine_args": f"-ngl {one_more}"}).verdict.fits
+
+
+def test_weights_in_the_hosts_memory():
+    def weights(args):
+        return fitted("Qwen/Qwen3-32B", gpu="H100", engine="vllm", engine_args=args).devices[0].weight_bytes
+
+    assert weights("") - weights("--cpu-offload-gb 10") == 10 * GIB
+    assert weights("--cpu-offload-gb 1000") > 2 * GIB  # embedding and head stay
+
+
+def test_what_fits_needs_no_remedy():
+    assert not fitted("Qwen/Qwen3-8B", gpu="H100", engine="vllm").suggestions
+
+
+def test_every_sentence_is_there_in_both_languages():
+    assert {f"{code}_{end}" for code in WHAT for end in ENDS} <= set(zh.NOTES)
