@@ -54,7 +54,7 @@ def quantised(posed: Posed) -> Iterator[Change]:
         return
     reads_gguf = posed.search.prepared.engine.reads_gguf
     for scheme in _GGML_SCHEMES if reads_gguf else _SCHEMES:
-        change = Change("own_quantisation", {"weights": scheme}, f"--weights {scheme}")
+        change = Change("own_quantisation", {"weights": scheme}, " ".join(("--weights", scheme)))
         found = tried(posed, change)
         if found is None or found.posed.weighed is None:
             continue

@@ -53,7 +53,8 @@ def note_of(found: Tried, before: Verdict) -> Note:
     sizes = {"slack": slack} if verdict.fits else {"lack": slack, "before": short}
     values = {"what": found.change.shown, **{name: format_bytes(size) for name, size in sizes.items()}}
     text = (WHAT[code] + ENDS[end]).format(**values)
-    return Note(f"{code}_{end}", "info", text, tuple(values.items()), tuple(sizes.values()))
+    sentence = f"{code}_{end}"
+    return Note(sentence, "info", text, tuple(values.items()), tuple(sizes.values()))
 
 
 __all__ = ["ENDS", "WHAT", "note_of"]

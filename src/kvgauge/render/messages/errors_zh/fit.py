@@ -34,6 +34,8 @@ TABLE: Mapping[str, str] = {
         "请去掉 --shared-prefix，或用 --enable-prefix-caching 打开"
     ),
     "--{0} max: the config states no limit": "--{0} max：配置没有写上限",
+    "{0} {1} is not a number of GiB": "{0} {1} 不是以 GiB 计的数",
+    "write it like 4 or 1.5": "写作 4 或 1.5 这样",
     # weights
     "the tensors of {kind?} are not known": "{kind?} 的张量未知",
     "this type": "该类型",

@@ -11,6 +11,8 @@ TABLE: Mapping[str, str] = {
     ),
     "--engine llama.cpp@{0} or a later build": "--engine llama.cpp@{0} 或更新的构建",
     "{0} is not a version of llama.cpp": "{0} 不是 llama.cpp 的版本",
+    "{0} is not a day": "{0} 不是一个日期",
+    "for example llama.cpp@2025-06-01": "例如 llama.cpp@2025-06-01",
     "for example llama.cpp@v0.5.0, @b7123, or a day such as @2025-06-01": (
         "例如 llama.cpp@v0.5.0、@b7123，或某一天，如 @2025-06-01"
     ),
