@@ -1,0 +1,19 @@
+"""What the lab refuses to run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+TABLE: Mapping[str, str] = {
+    "the lab runs 1 to {0} tokens, not {1}": "实验只运行 1 到 {0} 个 token，而不是 {1}",
+    "bytes are exact at any length: kvgauge size": "任意长度的精确字节数：kvgauge size",
+    "the lab has no layer of {0}": "实验中没有 {0} 层",
+    "it runs {0}": "它能运行 {0}",
+    "the lab needs {0} for layer {1}": "实验运行第 {1} 层需要 {0}",
+    "layer {0} has two caches": "第 {0} 层有两个缓存",
+    "the lab runs layers of one": "实验只运行有一个缓存的层",
+    "layer {0} keeps {1} elements of a token, the lab's {2} {3}": (
+        "第 {0} 层为一个 token 保存 {1} 个元素，而实验的 {2} 保存 {3} 个"
+    ),
+    "the lab runs the plain form of each mechanism": "实验只运行每种机制的普通形式",
+}
