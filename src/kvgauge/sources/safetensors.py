@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 from kvgauge.errors import DamagedFileError, one_line
@@ -47,12 +47,17 @@ class ByteRanges(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TensorInfo:
-    """One tensor: its name, dtype word of the format, shape, and bytes of data."""
+    """One tensor: its name, dtype word of the format, shape, and bytes of data.
+
+    Args:
+        begin: where its data lies in its file, counted from the end of the header.
+    """
 
     name: str
     dtype: str
     shape: tuple[int, ...]
     num_bytes: int
+    begin: int = field(default=0, compare=False)
 
     @property
     def num_elements(self) -> int:
@@ -265,7 +270,7 @@ def _tensor(name: str, row: object, where: str) -> tuple[TensorInfo, tuple[int, 
     bits = math.prod(shape) * DTYPE_BITS[dtype]
     if bits % 8 or end - begin != bits // 8:
         raise _damaged(where, f"gives {_about(name)} {end - begin} bytes, its shape needs {bits / 8:g}")
-    return TensorInfo(name, dtype, tuple(shape), end - begin), (begin, end)
+    return TensorInfo(name, dtype, tuple(shape), end - begin, begin), (begin, end)
 
 
 def _about(name: str) -> str:
