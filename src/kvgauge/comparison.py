@@ -16,6 +16,14 @@ from kvgauge.sizing import size
 from kvgauge.units import json_number
 
 
+@dataclass(frozen=True, slots=True)
+class Unfound:
+    """A model that was looked for before the comparison, and not found or not understood."""
+
+    name: str
+    error: KvgaugeError
+
+
 @dataclass(frozen=True)
 class ComparisonRow:
     """One model: its size, or the error that kept it from being sized.
@@ -99,11 +107,11 @@ class Comparison:
         return comparison_html(self)
 
 
-def compare(models: Iterable[ModelLike], **size_kwargs: Any) -> Comparison:  # noqa: ANN401 - the keywords of size
+def compare(models: Iterable[ModelLike | Unfound], **size_kwargs: Any) -> Comparison:  # noqa: ANN401 - the keywords of size
     """Size several models under one load; a model that can't be sized becomes an error row.
 
     Args:
-        models: anything ``load`` accepts, two or more to be of use.
+        models: anything ``load`` accepts, two or more to be of use; an ``Unfound`` is an error row.
         size_kwargs: the keywords of ``size``.
 
     Raises:
@@ -128,7 +136,9 @@ def compare(models: Iterable[ModelLike], **size_kwargs: Any) -> Comparison:  # n
     return Comparison(tuple(_related(row, rows[0], rank) for row, rank in zip(rows, ranks, strict=True)))
 
 
-def _sized(model: ModelLike, size_kwargs: Mapping[str, Any]) -> ComparisonRow:
+def _sized(model: ModelLike | Unfound, size_kwargs: Mapping[str, Any]) -> ComparisonRow:
+    if isinstance(model, Unfound):
+        return ComparisonRow(model.name, error=model.error)
     try:
         result = size(model, **size_kwargs)
     except KvgaugeError as error:

@@ -54,6 +54,7 @@ def load(
     revision: str | None = None,
     refresh: bool = False,
     offline: bool = False,
+    local_files: bool = True,
     progress: Progress | None = None,
 ) -> Model:
     """Find and read a model: a name, a path, ``-``, or a parsed config.
@@ -62,6 +63,8 @@ def load(
         revision: a branch, tag or commit on the hub; ``org/name@revision`` says the same.
         refresh: ask the hub, whatever the catalogue and the local cache say.
         offline: use the catalogue, local files and the local cache alone.
+        local_files: a name may be a path, ``-`` or a model that Ollama has pulled; False where names come
+            from people who are not to read this machine's files.
         progress: called with (files read, files) while headers of weight files are read.
 
     Raises:
@@ -76,6 +79,8 @@ def load(
             return model
         raw = apply_overrides(model.raw, {**model.raw.overrides, **overrides})
     else:
-        raw = load_raw(model, overrides, offline=offline, revision=revision, refresh=refresh)
+        raw = load_raw(
+            model, overrides, offline=offline, revision=revision, refresh=refresh, local_files=local_files
+        )
     shapes = {tensor.name: tensor.shape for tensor in raw.tensors}
     return Model(raw, read_architecture(raw.config, raw.quantization, shapes), progress)

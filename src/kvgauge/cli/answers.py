@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from kvgauge.cli.output import Settings, make_view, write, write_error, write_json, write_notes
 from kvgauge.cli.progress import ProgressLine
 from kvgauge.cli.requests import size_keywords
+from kvgauge.render.answer_json import size_json
 from kvgauge.size_result import SizeResult
 from kvgauge.sizing import size
 
@@ -29,7 +30,7 @@ def run_size(settings: Settings, values: dict[str, Any]) -> int:
         return run_explain(settings, values)
     result = _size(settings, values)
     if settings.json:
-        write_json({**result.to_dict(), "notes": _notes(result, settings)})
+        write_json(size_json(result, settings.texts))
         return 0
     view = _view(settings, values)
     if values["markdown"]:
@@ -48,10 +49,6 @@ def run_size(settings: Settings, values: dict[str, Any]) -> int:
 def _size(settings: Settings, values: dict[str, Any]) -> SizeResult:
     progress = ProgressLine(settings.texts)
     return size(values["model"], **size_keywords(values), progress=progress)
-
-
-def _notes(result: SizeResult, settings: Settings) -> list[dict[str, str]]:
-    return [{**note.to_dict(), "message": settings.texts.note(note)} for note in result.notes]
 
 
 def run_explain(settings: Settings, values: dict[str, Any]) -> int:

@@ -30,9 +30,10 @@ VERBS = (
     "doctor",
     "completion",
     "learn",
+    "serve",
 )
 SHELLS = ("bash", "zsh", "fish")
-LATER_VERBS = ("plan", "serve")
+LATER_VERBS = ("plan",)
 
 _TRUE = frozenset({"1", "true", "t", "yes", "y", "on"})
 #: Options that make ``kvgauge MODEL`` mean ``fit``.

@@ -12,6 +12,8 @@ from kvgauge.cli.failures import as_known
 from kvgauge.cli.output import OutputFailedError, Settings, write_error, write_json
 from kvgauge.cli.requests import size_keywords
 from kvgauge.errors import DamagedFileError, InvalidRequestError, KvgaugeError, ModelNotFoundError
+from kvgauge.keywords import checked
+from kvgauge.render.answer_json import size_json
 from kvgauge.sizing import size
 from kvgauge.sources.json_text import parse_object
 
@@ -20,22 +22,6 @@ MAX_LINE_BYTES = 1 << 20
 MAX_REQUESTS = 100_000
 
 _EXAMPLE = 'for example: {"model": "Qwen/Qwen3-8B", "context": 32768}'
-
-_TEXT, _COUNT, _TOKENS, _FLAG, _OBJECT = (str,), (int,), (int, str), (bool,), (dict,)
-
-#: Keyword of ``kvgauge.size`` -> what its value may be.
-KEYWORDS: Mapping[str, tuple[type, ...]] = {
-    "model": (str, dict),
-    "context": _TOKENS, "max_model_len": _TOKENS, "encoder_tokens": _TOKENS, "image_tokens": _TOKENS,
-    "shared_prefix": _TOKENS,
-    "sequences": _COUNT, "mtp": _COUNT,
-    "kv_dtype": _TEXT, "k_dtype": _TEXT, "v_dtype": _TEXT, "state_dtype": _TEXT, "index_dtype": _TEXT,
-    "tp": _COUNT, "pp": _COUNT, "dp": _COUNT, "ep": _COUNT, "dcp": _COUNT,
-    "engine": _TEXT, "engine_args": _TEXT, "overrides": _OBJECT, "revision": _TEXT,
-    "weights": _TEXT, "no_weights": _FLAG, "refresh": _FLAG, "offline": _FLAG,
-}  # fmt: skip
-
-_KINDS = {str: "text", int: "a whole number", bool: "true or false", dict: "an object"}
 
 
 def run_batch(settings: Settings, values: dict[str, Any]) -> int:
@@ -112,43 +98,8 @@ def _answer(line: bytes | KvgaugeError, defaults: Mapping[str, Any], settings: S
     except DamagedFileError as error:
         error.hint = _EXAMPLE
         raise
-    request = {**defaults, **checked(given)}
+    request = {**defaults, **checked(given, hint=_EXAMPLE)}
     if "model" not in request:
         raise InvalidRequestError("MODEL is missing", hint=_EXAMPLE, field="model")
     result = size(request.pop("model"), **request)
-    notes = [{**note.to_dict(), "message": settings.texts.note(note)} for note in result.notes]
-    return {**result.to_dict(), "notes": notes}
-
-
-def checked(request: Mapping[str, object]) -> dict[str, object]:
-    """Return the keywords of a request; null is the default.
-
-    Raises:
-        InvalidRequestError: a key that ``kvgauge.size`` does not have, or a value of another kind.
-
-    >>> checked({"context": "32k", "tp": None})
-    {'context': '32k'}
-    """
-    given = {name: value for name, value in request.items() if value is not None}
-    for name, value in given.items():
-        kinds = KEYWORDS.get(name)
-        if kinds is None:
-            raise _unknown(name)
-        if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
-            shown = " or ".join(_KINDS[kind] for kind in kinds)
-            raise InvalidRequestError(f"{name} is to be {shown}", hint=_EXAMPLE, field=name)
-    if given.get("model") == "-":
-        raise InvalidRequestError(
-            "a request can't name standard input",
-            hint="write the config as the value of model",
-            field="model",
-        )
-    return given
-
-
-def _unknown(name: str) -> InvalidRequestError:
-    from difflib import get_close_matches  # noqa: PLC0415 - only a mistyped key needs it
-
-    near = get_close_matches(name.lower().replace("-", "_"), KEYWORDS, n=1, cutoff=0.6)
-    hint = f"did you mean {near[0]}?" if near else f"one of: {', '.join(KEYWORDS)}"
-    return InvalidRequestError(f"there is no keyword {name[:80]}", hint=hint, field=name)
+    return size_json(result, settings.texts)

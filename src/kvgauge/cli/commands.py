@@ -164,6 +164,7 @@ _MODULES = {
     "completion": "completion_script",
     "gpus": "gpus",
     "learn": "learn",
+    "serve": "serve",
 }
 
 

@@ -124,6 +124,11 @@ def _command(given: Iterable[str]) -> str:
     return (verb == "learn" and topic_command(topic)) or verb
 
 
+def words_of(option: OptionRow) -> list[str]:
+    """Return the words that an option takes, none where they are not a short list."""
+    return [] if option.name == "model" else [word for word in _values(option) if word != FILES]
+
+
 def _values(option: OptionRow) -> Iterable[str]:
     if option.choices:
         return option.choices

@@ -8,10 +8,9 @@ from kvgauge.cli.output import Settings, make_view, write, write_json, write_not
 from kvgauge.cli.progress import ProgressLine
 from kvgauge.cli.requests import size_keywords
 from kvgauge.fitting import fit
-from kvgauge.render.note_units import in_units
+from kvgauge.render.answer_json import fit_json
 
 if TYPE_CHECKING:
-    from kvgauge.fit_result import FitResult
     from kvgauge.units import Units
 
 _OWN = ("gpu", "memory", "gpu_file", "kv_memory", "utilization", "reserve", "check")
@@ -23,7 +22,7 @@ def run_fit(settings: Settings, values: dict[str, Any]) -> int:
     result = fit(values["model"], **keywords, progress=ProgressLine(settings.texts))
     units: Units = values["units"] or "gib"
     if settings.json:
-        write_json(_translated(result, settings, units))
+        write_json(fit_json(result, settings.texts, units))
         return result.exit_code
     view = make_view(settings, units=units, color=values["color"] or "auto")
     if values["markdown"]:
@@ -37,19 +36,3 @@ def run_fit(settings: Settings, values: dict[str, Any]) -> int:
         write(draw_fit(result, view))
     write_notes(result.notes, settings.texts, units=units)
     return result.exit_code
-
-
-def _translated(result: FitResult, settings: Settings, units: Units) -> dict[str, object]:
-    """Return the JSON object with its sentences in the language and the units of the run."""
-    texts = settings.texts
-    answer = result.to_dict()
-    answer["verdict"] = {
-        **result.verdict.to_dict(),
-        "sentence": texts.note(in_units(result.verdict.note, units)),
-    }
-    answer["suggestions"] = [
-        {**found.to_dict(), "message": texts.note(in_units(found.note, units))}
-        for found in result.suggestions
-    ]
-    answer["notes"] = [{**note.to_dict(), "message": texts.note(note)} for note in result.notes]
-    return answer

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kvgauge.cli.output import Settings, make_view, write, write_json, write_note
-
-if TYPE_CHECKING:
-    from kvgauge.hardware import Accelerator
+from kvgauge.inventory import find_gpus, gpus_answer
 
 #: Up to this many devices are shown with all that is known of each.
 MAX_DETAILED = 6
@@ -17,10 +14,10 @@ MAX_DETAILED = 6
 def run_gpus(settings: Settings, values: dict[str, Any]) -> int:
     """Answer ``gpus``."""
     asked = " ".join(values["filter"])
-    devices = find_gpus(asked)
     if settings.json:
-        write_json({"schema": "kvgauge.gpus/1", "gpus": [device.to_dict() for device in devices]})
+        write_json(gpus_answer(asked))
         return 0
+    devices = find_gpus(asked)
     texts = settings.texts
     if not devices:
         write_note(texts("gpus_none", filter=asked))
@@ -42,22 +39,3 @@ def run_gpus(settings: Settings, values: dict[str, Any]) -> int:
     write_note(texts("gpus_count", count=len(devices)))
     write_note(texts("gpus_legend"))
     return 0
-
-
-def find_gpus(asked: str) -> Sequence[Accelerator]:
-    """Return the devices that hold every word of a filter, else those that it names; all for an empty one.
-
-    >>> [device.id for device in find_gpus("h200 nvl")]
-    ['h200-nvl-141gb']
-    """
-    from kvgauge.hardware import accelerator, all_accelerators, matches  # noqa: PLC0415
-
-    words = asked.lower().split()
-    found = [device for device in all_accelerators() if all(word in _searched(device) for word in words)]
-    return found or [accelerator(name) for name in matches(asked)]
-
-
-def _searched(device: Accelerator) -> str:
-    """What a filter is looked for in."""
-    parts = (device.id, device.name, *device.aliases, device.vendor, device.kind, device.architecture or "")
-    return "\n".join(parts).lower()

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from kvgauge.render.messages import Texts
 
-SECTIONS = ("device", "load", "dtypes", "weights", "parallel", "engine", "output")
+SECTIONS = ("serve", "device", "load", "dtypes", "weights", "parallel", "engine", "output")
 
 ARGUMENTS = {
     "size": " MODEL",
@@ -40,6 +40,7 @@ _EXAMPLES = {
     "models": "kvgauge models qwen3",
     "gpus": "kvgauge gpus h100",
     **{command: topic.example for command, topic in COMMANDS.items() if topic.example},
+    "serve": "kvgauge serve --port 0",
 }
 
 #: Section, spelling and meaning of one option.

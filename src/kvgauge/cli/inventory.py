@@ -15,6 +15,7 @@ from kvgauge._version import __version__
 from kvgauge.cli.options import ALL
 from kvgauge.cli.output import Settings, make_view, write, write_json, write_note
 from kvgauge.engines.index import ENGINES
+from kvgauge.inventory import describe_model, engines_answer, find_models, models_answer
 
 if TYPE_CHECKING:
     from kvgauge.render.view import View
@@ -38,13 +39,11 @@ def _view(settings: Settings, values: dict[str, Any]) -> View:
 
 def run_models(settings: Settings, values: dict[str, Any]) -> int:
     """Answer ``models``."""
-    from kvgauge.sources.catalogue import model_names  # noqa: PLC0415
-
     asked = values["filter"] or ""
-    names = [name for name in model_names() if asked.lower() in name.lower()]
     if settings.json:
-        write_json({"schema": "kvgauge.models/1", "models": [describe_model(name) for name in names]})
+        write_json(models_answer(asked))
         return 0
+    names = find_models(asked)
     if not names:
         write_note(settings.texts("models_none", filter=asked))
         return 0
@@ -68,45 +67,10 @@ def run_models(settings: Settings, values: dict[str, Any]) -> int:
     return 0
 
 
-def describe_model(name: str) -> dict[str, object]:
-    """Return the row of a model: what it is, and what one sequence of the default context keeps."""
-    from kvgauge.errors import KvgaugeError  # noqa: PLC0415
-    from kvgauge.sizing import size  # noqa: PLC0415
-    from kvgauge.units import json_number  # noqa: PLC0415
-
-    try:
-        result = size(name, offline=True)
-    except KvgaugeError as error:
-        return {"id": name, "error": {"code": error.code, "message": error.message}}
-    architecture, cache = result.model.architecture, result.cache
-    return {
-        "id": name,
-        "model_type": architecture.model_type,
-        "family": cache.family,
-        "num_layers": architecture.num_layers,
-        "context_limit_tokens": architecture.context_limit_tokens,
-        "context_tokens": result.request.workload.context_tokens,
-        "bytes_per_sequence": cache.bytes_per_sequence,
-        "fixed_bytes_per_sequence": cache.fixed_bytes_per_sequence,
-        "growth_bytes_per_token": json_number(cache.growth_bytes_per_token),
-        "source": result.model.raw.provenance,
-    }
-
-
 def run_engines(settings: Settings, values: dict[str, Any]) -> int:
     """Answer ``engines``."""
-    rows = [
-        {
-            "name": engine.name,
-            "versions": list(engine.versions),
-            "newest_version": engine.versions[-1] if engine.versions else None,
-            "summary": engine.summary,
-            "source": engine.source,
-        }
-        for engine in ENGINES.values()
-    ]
     if settings.json:
-        write_json({"schema": "kvgauge.engines/1", "engines": rows})
+        write_json(engines_answer())
         return 0
     from kvgauge.render.inventory import draw_engines  # noqa: PLC0415
 

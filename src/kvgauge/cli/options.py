@@ -69,6 +69,11 @@ VERIFY = (
 
 CONFIGS = OptionRow("configs", ("--configs",), "engine", metavar="FOLDER")
 
+SERVE = (
+    OptionRow("host", ("--host",), "serve", metavar="ADDRESS"),
+    OptionRow("port", ("--port",), "serve", "count", "N"),
+)
+
 WHY = OptionRow("why", ("--why",), "output", "flag")
 MARKDOWN = OptionRow("markdown", ("--markdown",), "output", "flag")
 NDJSON = OptionRow("ndjson", ("--ndjson",), "output", metavar="FILE")
@@ -94,7 +99,7 @@ LATER = (
 #: Of those, the ones that ``fit`` does not have either.
 _LATER_IN_FIT = tuple(row for row in LATER if row.name not in {own.name for own in FIT})
 
-ALL = (*LOAD, *FIT, VERIFY[0], CONFIGS, WHY, MARKDOWN, NDJSON, *OUTPUT, *_LATER_IN_FIT, *LEARN)
+ALL = (*LOAD, *FIT, VERIFY[0], CONFIGS, WHY, MARKDOWN, NDJSON, *SERVE, *OUTPUT, *_LATER_IN_FIT, *LEARN)
 
 VERB_OPTIONS: dict[str, tuple[OptionRow, ...]] = {
     "size": (*LOAD, WHY, MARKDOWN, NDJSON, *OUTPUT, *LATER),
@@ -110,6 +115,7 @@ VERB_OPTIONS: dict[str, tuple[OptionRow, ...]] = {
     "completion": OUTPUT,
     "learn": OUTPUT,
     **{command: (*topic.options, *OUTPUT) for command, topic in LEARN_COMMANDS.items()},
+    "serve": (*SERVE, *OUTPUT),
 }
 
 BY_FLAG = {flag: row for row in ALL for flag in row.flags}

@@ -54,6 +54,7 @@ def load_raw(
     offline: bool = False,
     revision: str | None = None,
     refresh: bool = False,
+    local_files: bool = True,
 ) -> RawModel:
     """Find a model and return its config.
 
@@ -64,13 +65,19 @@ def load_raw(
         offline: stay away from the network.
         revision: a revision on the hub; ``@revision`` in the name says the same.
         refresh: ask the hub, whatever the catalogue and the local cache say.
+        local_files: a name may be a path, ``-`` or a model of Ollama; else it is one of the catalogue or a
+            hub, whatever lies under that name on this machine.
 
     Raises:
         InvalidRequestError: nothing is named. ModelNotFoundError: no source knows it.
         GatedModelError: the hub does not hand it out. NetworkError: the hub does not answer.
         DamagedFileError: the file is not a config.
     """
-    raw = _find(model, revision, refresh=refresh, offline=offline)
+    if not local_files and not isinstance(model, Mapping):
+        name = _checked_name(model)
+        raw = _find_by_name(name, revision, refresh=refresh, offline=offline)
+    else:
+        raw = _find(model, revision, refresh=refresh, offline=offline)
     if revision and raw.source in ("file", "stdin", "dict"):
         raise InvalidRequestError(
             f"--revision {revision[:60]} is of a model on the hub, and {raw.id[:120]} is none",
@@ -117,6 +124,25 @@ def _find_by_name(text: str, revision: str | None, *, refresh: bool, offline: bo
     if name.shipped and not refresh and name.revision is None and name.file is None:
         found = find_model(name.id)
     return found or find_remote(name, refresh=refresh, offline=offline)
+
+
+def _checked_name(model: str | Path) -> str:
+    """Return a name that no file of this machine is meant by.
+
+    Raises:
+        InvalidRequestError: it is written as a path, or empty.
+    """
+    if not isinstance(model, str) or not model.strip():
+        raise InvalidRequestError("MODEL is empty", hint="give a model id, or a config")
+    name = model.strip()
+    starts = ("/", "./", "../", "~")
+    if name.startswith(starts) or name in ("-", ".", "..") or "\\" in name or name[1:3] == ":/":
+        raise InvalidRequestError(
+            "files of this machine are not read here",
+            hint="give a model id, or the content of its config.json",
+            field="MODEL",
+        )
+    return name
 
 
 def _is_path(model: str | Path) -> bool:

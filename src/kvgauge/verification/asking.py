@@ -270,10 +270,11 @@ def _model(fields: dict[str, object], told: Told) -> tuple[Model | None, Kvgauge
         return load(told.model, **loading), None  # type: ignore[arg-type]
     metadata = fields.get("gguf_metadata")
     missing: KvgaugeError | None = None
+    local_files = told.loading.get("local_files") is not False
     for name in _names(fields):
         try:
             # The catalogue and the local caches: a name in a log is no reason to ask a hub.
-            return load(name, offline=True), None
+            return load(name, offline=True, local_files=local_files), None
         except KvgaugeError as error:
             missing = missing or error
     if isinstance(metadata, dict) and metadata:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import BinaryIO
 
 from kvgauge.errors import InvalidRequestError, ModelNotFoundError
 
 
-def open_log(path: str | Path) -> BinaryIO:
-    """Open a log; ``-`` is standard input.
+def open_log(path: str | Path | BinaryIO) -> AbstractContextManager[BinaryIO]:
+    """Open a log; ``-`` is standard input. What was open before stays open.
 
     Raises:
         ModelNotFoundError: no such file, or it can't be read.
         InvalidRequestError: a folder, or nothing is piped in.
     """
+    if not isinstance(path, str | Path):
+        return nullcontext(path)
     if str(path) == "-":
         import sys  # noqa: PLC0415 - only a pipe needs it
 
@@ -22,7 +25,7 @@ def open_log(path: str | Path) -> BinaryIO:
             raise InvalidRequestError(
                 "nothing is piped in", hint="for example: kvgauge verify - < server.log", field="LOG"
             )
-        return sys.stdin.buffer
+        return nullcontext(sys.stdin.buffer)
     file = Path(path)
     if file.is_dir():
         raise InvalidRequestError(f"{file.name} is a folder", hint="give the log itself", field="LOG")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 from kvgauge.architecture import Note
 from kvgauge.errors import InvalidFieldError
@@ -28,7 +28,7 @@ _UNEQUAL = 0.02
 
 
 def verify(
-    log: str | Path,
+    log: str | Path | BinaryIO,
     *,
     model: ModelLike | None = None,
     engine: str | None = None,
@@ -52,17 +52,19 @@ def verify(
     revision: str | None = None,
     refresh: bool = False,
     offline: bool = False,
+    local_files: bool = True,
     progress: Progress | None = None,
 ) -> VerifyResult:
     """Return what a start-up log says beside what is predicted for it, line by line.
 
     Args:
-        log: a file, or ``-`` for standard input; other output may be mixed in.
+        log: a file, or ``-`` for standard input, or an open binary stream; other output may be mixed in.
         model: the model, where the log does not name it or not rightly; else its name in the catalogue or
             the local caches, or what llama.cpp prints of it.
         engine: ``name[@version]`` where the log does not tell.
         engine_args: flags that the log does not show; they win over those that it does.
         gpu: the card.
+        local_files: as in ``load``, for the names of models in the log too.
 
     The other keywords are those of ``size``.
 
@@ -80,14 +82,10 @@ def verify(
         model, _engine(name), version or None, engine_args, gpu, weights,
         {key: value for key, value in options.items() if value is not None},
         {"overrides": overrides, "revision": revision, "refresh": refresh, "offline": offline,
-         "progress": progress},
+         "local_files": local_files, "progress": progress},
     )  # fmt: skip
-    stream = open_log(log)
-    try:
+    with open_log(log) as stream:
         starts = read_starts(log_lines(stream, WANTED))
-    finally:
-        if str(log) != "-":
-            stream.close()
     known = [start for start in starts if start.figures or start.failures]
     if not known:
         raise InvalidFieldError(

@@ -10,6 +10,7 @@ from kvgauge.render.messages import (
     gpus_en,
     learn_en,
     llamacpp_en,
+    serve_en,
     serving_en,
     splits_en,
     verify_en,
@@ -25,6 +26,7 @@ MESSAGES: Mapping[str, str] = {
     **llamacpp_en.MESSAGES,
     **serving_en.MESSAGES,
     **splits_en.MESSAGES,
+    **serve_en.MESSAGES,
     **gpus_en.MESSAGES,
     **learn_en.MESSAGES,
     # the size answer

@@ -10,6 +10,7 @@ from kvgauge.render.messages import (
     gpus_zh,
     learn_zh,
     llamacpp_zh,
+    serve_zh,
     serving_zh,
     splits_zh,
     verify_zh,
@@ -86,6 +87,7 @@ MESSAGES: Mapping[str, str] = {
     **llamacpp_zh.MESSAGES,
     **serving_zh.MESSAGES,
     **splits_zh.MESSAGES,
+    **serve_zh.MESSAGES,
     **gpus_zh.MESSAGES,
     **learn_zh.MESSAGES,
     # the size answer

@@ -35,6 +35,7 @@ from kvgauge.render.messages.errors_zh import (
     splits,
     tensorrt_llm,
     vllm,
+    web,
     weights,
     what_if,
 )
@@ -61,6 +62,7 @@ TABLES: tuple[Mapping[str, str], ...] = (
     files.TABLE,
     replay.TABLE,
     foreign.TABLE,
+    web.TABLE,
 )
 #: Phrases nest no deeper.
 MAX_DEPTH = 3

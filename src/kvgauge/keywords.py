@@ -1,0 +1,92 @@
+"""What a request in JSON may hold: the keywords of the public calls, and of which kind each value is.
+
+One table for requests that come as lines and for those that come over HTTP.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from kvgauge.errors import InvalidRequestError
+
+Kinds = tuple[type, ...]
+
+_TEXT, _COUNT, _TOKENS, _FLAG, _OBJECT = (str,), (int,), (int, str), (bool,), (dict,)
+_MODEL: Kinds = (str, dict)
+
+#: Which model, and where from.
+FINDING: Mapping[str, Kinds] = {"overrides": _OBJECT, "revision": _TEXT, "refresh": _FLAG, "offline": _FLAG}
+
+_LOAD: Mapping[str, Kinds] = {
+    "context": _TOKENS, "max_model_len": _TOKENS, "encoder_tokens": _TOKENS, "image_tokens": _TOKENS,
+    "shared_prefix": _TOKENS,
+    "sequences": _COUNT, "mtp": _COUNT,
+    "kv_dtype": _TEXT, "k_dtype": _TEXT, "v_dtype": _TEXT, "state_dtype": _TEXT, "index_dtype": _TEXT,
+    "tp": _COUNT, "pp": _COUNT, "dp": _COUNT, "ep": _COUNT, "dcp": _COUNT,
+    "engine": _TEXT, "engine_args": _TEXT,
+    "weights": _TEXT, "no_weights": _FLAG,
+}  # fmt: skip
+
+#: Keywords of ``kvgauge.size``, and of ``explain``.
+SIZE: Mapping[str, Kinds] = {"model": _MODEL, **_LOAD, **FINDING}
+
+#: Keywords of ``kvgauge.compare``.
+COMPARE: Mapping[str, Kinds] = {"models": (list,), **_LOAD, **FINDING}
+
+#: Keywords of ``kvgauge.fit``; a file of devices is of whoever runs the program, not of who asks.
+FIT: Mapping[str, Kinds] = {
+    "model": _MODEL, "gpu": _TEXT, "num_gpus": _COUNT, "memory": _TOKENS, "reserve": _TOKENS,
+    "kv_memory": _TOKENS, "utilization": (float, int, str), **_LOAD, **FINDING,
+}  # fmt: skip
+
+#: Keywords of ``kvgauge.verify`` beside the log.
+VERIFY: Mapping[str, Kinds] = {
+    "model": _MODEL, "gpu": _TEXT, "utilization": (float, int, str),
+    **{name: kinds for name, kinds in _LOAD.items()
+       if name not in ("encoder_tokens", "image_tokens", "shared_prefix", "index_dtype", "no_weights", "ep")},
+    **FINDING,
+}  # fmt: skip
+
+_WORDS = {
+    str: "text", int: "a whole number", float: "a number", bool: "true or false", dict: "an object",
+    list: "a list",
+}  # fmt: skip
+
+
+def checked(
+    request: Mapping[str, object], keywords: Mapping[str, Kinds] = SIZE, hint: str = ""
+) -> dict[str, object]:
+    """Return the keywords of a request; null is the default.
+
+    Args:
+        hint: the step to take where a value is of another kind.
+
+    Raises:
+        InvalidRequestError: a key that the call does not have, or a value of another kind.
+
+    >>> checked({"context": "32k", "tp": None})
+    {'context': '32k'}
+    """
+    given = {name: value for name, value in request.items() if value is not None}
+    for name, value in given.items():
+        kinds = keywords.get(name)
+        if kinds is None:
+            raise _unknown(name, keywords)
+        if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
+            shown = " or ".join(_WORDS[kind] for kind in kinds)
+            raise InvalidRequestError(f"{name} is to be {shown}", hint=hint, field=name)
+    if given.get("model") == "-":
+        raise InvalidRequestError(
+            "a request can't name standard input",
+            hint="write the config as the value of model",
+            field="model",
+        )
+    return given
+
+
+def _unknown(name: str, keywords: Mapping[str, Kinds]) -> InvalidRequestError:
+    from difflib import get_close_matches  # noqa: PLC0415 - only a mistyped key needs it
+
+    near = get_close_matches(name[:80].lower().replace("-", "_"), keywords, n=1, cutoff=0.6)
+    hint = f"did you mean {near[0]}?" if near else f"one of: {', '.join(keywords)}"
+    return InvalidRequestError(f"there is no keyword {name[:80]}", hint=hint, field=name)

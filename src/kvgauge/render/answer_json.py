@@ -1,0 +1,60 @@
+"""JSON answers with their sentences in the language of the reader; keys, codes and figures stay."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from kvgauge.architecture import Note
+    from kvgauge.fit_result import FitResult
+    from kvgauge.render.messages import Texts
+    from kvgauge.size_result import SizeResult
+    from kvgauge.units import Units
+    from kvgauge.verification.answer import StartAnswer, VerifyResult
+
+
+def notes_json(notes: Iterable[Note], texts: Texts) -> list[dict[str, str]]:
+    """Return notes in a language."""
+    return [{**note.to_dict(), "message": texts.note(note)} for note in notes]
+
+
+def size_json(result: SizeResult, texts: Texts) -> dict[str, object]:
+    """Return the ``kvgauge.size/1`` object in a language."""
+    return {**result.to_dict(), "notes": notes_json(result.notes, texts)}
+
+
+def fit_json(result: FitResult, texts: Texts, units: Units) -> dict[str, object]:
+    """Return the ``kvgauge.fit/1`` object; sentences that hold sizes have them in ``units``."""
+    from kvgauge.render.note_units import in_units  # noqa: PLC0415 - of fit alone
+
+    answer = result.to_dict()
+    answer["verdict"] = {
+        **result.verdict.to_dict(),
+        "sentence": texts.note(in_units(result.verdict.note, units)),
+    }
+    answer["suggestions"] = [
+        {**found.to_dict(), "message": texts.note(in_units(found.note, units))}
+        for found in result.suggestions
+    ]
+    answer["notes"] = notes_json(result.notes, texts)
+    return answer
+
+
+def verify_json(result: VerifyResult, texts: Texts) -> dict[str, object]:
+    """Return the ``kvgauge.verify/1`` object in a language."""
+    answer = result.to_dict()
+    answer |= _sentences(result.last, texts)
+    answer["earlier"] = [{**start.to_dict(), **_sentences(start, texts)} for start in result.starts[:-1]]
+    return answer
+
+
+def _sentences(start: StartAnswer, texts: Texts) -> dict[str, object]:
+    from kvgauge.render.because import because_text  # noqa: PLC0415 - of verify alone
+
+    return {
+        "lines": [{**line.to_dict(), "because": because_text(line, texts)} for line in start.lines],
+        "advice": [{**one.to_dict(), "message": texts.note(one.note)} for one in start.advice],
+        "failures": [{**one, "message": texts(f"failure_{one['code']}")} for one in start.failures],
+        "notes": notes_json(start.notes, texts),
+    }
