@@ -50,7 +50,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def run(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    """Run a documented command with this interpreter's kvgauge."""
+    """Run a documented command with this interpreter's kvgauge; a server until it says where it is."""
     data = None
     command = re.sub(r"^uvx --from \S+ |^eval \"\$\(|\)\"$| \| source$", "", command)
     command, _, file = command.partition(" < ")
@@ -64,9 +64,24 @@ def run(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
     env = {k: v for k, v in os.environ.items() if not k.startswith("KVGAUGE_")}
     env |= {"PYTHONIOENCODING": "utf-8", "LC_ALL": "C.UTF-8", "COLUMNS": "80", "NO_COLOR": "1"}
     call = [sys.executable, "-c", "from kvgauge.cli import main; main()", *arguments[1:]]
+    if arguments[1] == "serve":
+        return _run_server(call, folder, env)
     return subprocess.run(
         call, check=False, cwd=folder, env=env, input=data, capture_output=True, encoding="utf-8", timeout=60
     )
+
+
+def _run_server(call: list[str], folder: Path, env: dict) -> subprocess.CompletedProcess[str]:
+    """Start a server, wait for its first line and stop it."""
+    port = [] if "--port" in call else ["--port", "0"]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        [*call, *port], cwd=folder, env=env, stdout=pipe, stderr=pipe, encoding="utf-8"
+    ) as server:
+        line = server.stdout.readline()
+        server.terminate()
+        rest, err = server.communicate(timeout=30)
+    return subprocess.CompletedProcess(call, server.returncode, line + rest, err)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from kvgauge.cli.completion import words_of
-from kvgauge.cli.options import ALL, OptionRow
+from kvgauge.cli.option_row import OptionRow
+from kvgauge.cli.options import ALL
 from kvgauge.render.messages import Lang, Texts
 from kvgauge.web.answers import QUESTIONS, Question
 

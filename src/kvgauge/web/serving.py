@@ -28,9 +28,16 @@ _HEADER_BYTES = 32 << 10
 
 
 class _Server(Server):
-    """A server that ends quietly: how it was told to is in ``stopped_by``."""
+    """A server that says when it can be asked, and ends quietly: how it was told to is in ``stopped_by``."""
 
-    stopped_by: int = 0
+    def __init__(self, config: Config, started: Callable[[], None]) -> None:
+        super().__init__(config)
+        self.stopped_by, self._say_started = 0, started
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen, then say so: a signal from now on is heard."""
+        await super().startup(sockets)
+        self._say_started()
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -86,7 +93,7 @@ def serve(settings: WebSettings, listening: socket.socket, started: Callable[[],
     """Answer requests until a signal ends it; returns the signal's number.
 
     Args:
-        started: called before the first request is answered; whoever comes earlier waits.
+        started: called once requests and signals are heard.
     """
     logging.getLogger("uvicorn").setLevel(logging.CRITICAL)
     config = Config(
@@ -95,7 +102,6 @@ def serve(settings: WebSettings, listening: socket.socket, started: Callable[[],
         limit_concurrency=_MAX_CONNECTIONS, backlog=_BACKLOG, timeout_keep_alive=30,
         timeout_graceful_shutdown=_GRACE_S, h11_max_incomplete_event_size=_HEADER_BYTES,
     )  # fmt: skip
-    server = _Server(config)
-    started()
+    server = _Server(config, started)
     asyncio.run(server.serve(sockets=[listening]))
     return server.stopped_by
