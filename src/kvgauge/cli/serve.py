@@ -17,7 +17,7 @@ def run_serve(settings: Settings, values: dict[str, Any]) -> int:
     """Serve until Ctrl-C or SIGTERM."""
     if find_spec("starlette") is None or find_spec("uvicorn") is None:
         raise FeatureUnsupportedError(
-            "serve needs the extra web", hint="pip install 'kvgauge[web]'", field="serve"
+            "serve needs the extra web", hint="install it: pip install 'kvgauge[web]'", field="serve"
         )
     from kvgauge.web.guard import is_loopback  # noqa: PLC0415 - needs the extra
     from kvgauge.web.serving import open_socket, serve  # noqa: PLC0415

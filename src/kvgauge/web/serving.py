@@ -79,7 +79,7 @@ def open_socket(host: str, port: int) -> socket.socket:
         opened.listen(_BACKLOG)
     except OSError as error:
         opened.close()
-        reason = (error.strerror or "not possible").lower()
+        reason = str(error.strerror).lower()
         raise InvalidRequestError(
             f"can't listen on {host[:80]} port {port}: {reason}",
             hint="--port 0 takes any that is free",

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 TABLE: Mapping[str, str] = {
     "serve needs the extra web": "serve 需要额外组件 web",
+    "install it: pip install 'kvgauge[web]'": "请安装：pip install 'kvgauge[web]'",
     "{0} is no address of this machine": "{0} 不是本机的地址",
     "for example --host 127.0.0.1": "例如 --host 127.0.0.1",
     "can't listen on {0} port {1}: {why?}": "无法在 {0} 的端口 {1} 上监听：{why?}",
