@@ -202,7 +202,7 @@ class Routes:
         if asset is None:
             raise NoSuchAddressError(f"there is nothing at {path[:120]}", hint="the page is at /")
         if request.method not in ("GET", "HEAD"):
-            allowed = "GET, HEAD"
+            allowed = ", ".join(("GET", "HEAD"))
             raise MethodError(f"{request.method[:20]} is not taken here", hint=f"use {allowed}")
         headers = {"ETag": asset.etag, "Cache-Control": "no-cache", "Vary": "Accept-Encoding"}
         if request.headers.get("if-none-match") == asset.etag:
