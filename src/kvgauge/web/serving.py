@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import logging
 import signal
 import socket
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from kvgauge.web.settings import WebSettings
 
 _BACKLOG = 512
+_REASONS = {errno.EADDRINUSE: "something else listens there", errno.EACCES: "that is not allowed"}
 #: Seconds that running answers have when the server stops.
 _GRACE_S = 5
 #: Connections at once, idle ones too.
@@ -69,9 +71,7 @@ def open_socket(host: str, port: int) -> socket.socket:
         )[0]
         opened = socket.socket(family, kind, protocol)
     except (OSError, UnicodeError):
-        raise InvalidRequestError(
-            f"{host[:80]} is no address of this machine", hint="for example --host 127.0.0.1", field="host"
-        ) from None
+        raise _no_address(host) from None
     try:
         if sys.platform != "win32":
             opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -79,7 +79,9 @@ def open_socket(host: str, port: int) -> socket.socket:
         opened.listen(_BACKLOG)
     except OSError as error:
         opened.close()
-        reason = str(error.strerror).lower()
+        if error.errno == errno.EADDRNOTAVAIL:
+            raise _no_address(host) from None
+        reason = _REASONS.get(error.errno or 0) or str(error.strerror).lower()
         raise InvalidRequestError(
             f"can't listen on {host[:80]} port {port}: {reason}",
             hint="--port 0 takes any that is free",
@@ -87,6 +89,11 @@ def open_socket(host: str, port: int) -> socket.socket:
         ) from None
     opened.setblocking(False)
     return opened
+
+
+def _no_address(host: str) -> InvalidRequestError:
+    text = f"{host[:80]} is no address of this machine"
+    return InvalidRequestError(text, hint="for example --host 127.0.0.1", field="host")
 
 
 def serve(settings: WebSettings, listening: socket.socket, started: Callable[[], None]) -> int:

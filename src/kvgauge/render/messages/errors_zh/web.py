@@ -10,6 +10,8 @@ TABLE: Mapping[str, str] = {
     "{0} is no address of this machine": "{0} 不是本机的地址",
     "for example --host 127.0.0.1": "例如 --host 127.0.0.1",
     "can't listen on {0} port {1}: {why?}": "无法在 {0} 的端口 {1} 上监听：{why?}",
+    "something else listens there": "该处已有其他程序在监听",
+    "that is not allowed": "没有权限",
     "--port 0 takes any that is free": "--port 0 任取一个空闲端口",
     "--port {0} is no port": "--port {0} 不是端口",
     "0 to {0}; 0 takes any that is free": "0 到 {0}；0 表示任取一个空闲端口",
