@@ -15,6 +15,7 @@ import pytest
 import kvgauge
 from kvgauge.cli import batch
 from kvgauge.cli.app import execute
+from kvgauge.keywords import COMPARE, FIT, SIZE, VERIFY
 from test_schemas import validate
 
 NAME = "Qwen/Qwen3-8B"
@@ -142,7 +143,10 @@ def test_a_line_of_the_greatest_length_is_read(monkeypatch):
 
 
 def test_keywords_are_those_of_size():
-    assert set(batch.KEYWORDS) == set(inspect.signature(kvgauge.size).parameters) - {"progress"}
+    files = {"progress", "local_files", "gpu_file", "check"}
+    for call, known in ((kvgauge.size, SIZE), (kvgauge.fit, FIT), (kvgauge.verify, {**VERIFY, "log": ()})):
+        assert set(known) == set(inspect.signature(call).parameters) - files
+    assert set(COMPARE) - {"models"} == set(SIZE) - {"model"}
 
 
 @pytest.mark.parametrize(

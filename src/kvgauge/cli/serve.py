@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from kvgauge.cli.output import Settings, write, write_json, write_note
-from kvgauge.errors import FeatureUnsupportedError, InvalidRequestError
+from kvgauge.errors import InvalidRequestError, MissingExtraError
 
 EXIT_INTERRUPTED = 130
 _MAX_PORT = 65535
@@ -16,7 +16,7 @@ _MAX_PORT = 65535
 def run_serve(settings: Settings, values: dict[str, Any]) -> int:
     """Serve until Ctrl-C or SIGTERM."""
     if find_spec("starlette") is None or find_spec("uvicorn") is None:
-        raise FeatureUnsupportedError(
+        raise MissingExtraError(
             "serve needs the extra web", hint="install it: pip install 'kvgauge[web]'", field="serve"
         )
     from kvgauge.web.guard import is_loopback  # noqa: PLC0415 - needs the extra
