@@ -38,7 +38,8 @@ class Option(click.Option):
         """Return its section, its spelling, and its help with the other spellings."""
         texts = settings_of(ctx).texts
         spelling = self.opts[0] if self.is_flag else f"{self.opts[0]} {self.make_metavar(ctx)}"
-        text = texts(f"help.option.{self.name}")
+        own = texts.find(f"help.option.{ctx.command.name}.{self.name}", "")
+        text = own or texts(f"help.option.{self.name}")
         others = texts("help.others", others=", ".join(self.opts[1:])) if self.opts[1:] else ""
         return self.section, spelling, text + others
 

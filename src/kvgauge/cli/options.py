@@ -99,7 +99,10 @@ LATER = (
 #: Of those, the ones that ``fit`` does not have either.
 _LATER_IN_FIT = tuple(row for row in LATER if row.name not in {own.name for own in FIT})
 
-ALL = (*LOAD, *FIT, VERIFY[0], CONFIGS, WHY, MARKDOWN, NDJSON, *SERVE, *OUTPUT, *_LATER_IN_FIT, *LEARN)
+#: Options of topics; --model is in VERIFY.
+_OF_TOPICS = tuple(row for row in LEARN if row.name != VERIFY[0].name)
+
+ALL = (*LOAD, *FIT, VERIFY[0], CONFIGS, WHY, MARKDOWN, NDJSON, *SERVE, *OUTPUT, *_LATER_IN_FIT, *_OF_TOPICS)
 
 VERB_OPTIONS: dict[str, tuple[OptionRow, ...]] = {
     "size": (*LOAD, WHY, MARKDOWN, NDJSON, *OUTPUT, *LATER),

@@ -48,6 +48,20 @@ class Topic(NamedTuple):
 CONTEXT = OptionRow("tokens", ("--tokens",), "load", metavar="TOKENS")
 
 TOPICS: dict[str, Topic] = {
+    "walk": Topic(
+        "walk:learn_walk",
+        "learn_walk:draw_walk",
+        "[TEXT]",
+        (
+            OptionRow("model", ("--model",), "engine", metavar="FOLDER"),
+            OptionRow("ids", ("--ids",), "load", metavar="LIST"),
+            OptionRow("new_tokens", ("--new-tokens",), "load", "count", "N"),
+            OptionRow("temperature", ("--temperature",), "load", metavar="NUMBER"),
+            OptionRow("seed", ("--seed",), "load", "count", "N"),
+        ),
+        needs=("numpy", "tokenizers"),
+        example="kvgauge learn walk 今天天气",
+    ),
     "activations": Topic(
         "activations:learn_activations",
         "learn_activations:draw_activations",

@@ -17,12 +17,14 @@ class LayerStore:
         self.keys: Floats | None = None
         self.values: Floats | None = None
         self.rows_written = 0
+        self.bytes_read = 0
 
     def append(self, keys: Floats, values: Floats) -> tuple[Floats, Floats]:
-        """Add the rows of new tokens; return all rows."""
+        """Add the rows of new tokens; return all rows, which attention then reads."""
         self.rows_written += keys.shape[2]
         self.keys = keys if self.keys is None else np.concatenate([self.keys, keys], axis=2)
         self.values = values if self.values is None else np.concatenate([self.values, values], axis=2)
+        self.bytes_read += self.num_bytes
         return self.keys, self.values
 
     @property
@@ -47,6 +49,11 @@ class Cache:
     def num_bytes(self) -> int:
         """Bytes that are held."""
         return sum(layer.num_bytes for layer in self.layers)
+
+    @property
+    def bytes_read(self) -> int:
+        """Bytes of keys and values that attention has read since the beginning, in all layers."""
+        return sum(layer.bytes_read for layer in self.layers)
 
     @property
     def rows_written(self) -> int:

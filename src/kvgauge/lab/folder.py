@@ -25,6 +25,7 @@ from kvgauge.lab.decoder import Decoder, LayerWeights, Linear
 from kvgauge.lab.decoder_config import DecoderConfig, read_config
 from kvgauge.models import Model, load
 from kvgauge.sources.gguf_local import LocalFile
+from kvgauge.sources.local import read_path
 from kvgauge.sources.safetensors import TensorInfo, read_header
 from kvgauge.sources.weight_files import LocalWeights
 
@@ -168,6 +169,11 @@ class Folder:
                 f"{file} is no tokenizer", hint="fetch the folder again", field="model"
             ) from error
 
+    @property
+    def has_tokenizer(self) -> bool:
+        """Whether the folder has one."""
+        return (self.path / TOKENIZER_FILE).is_file()
+
     def encode(self, text: str) -> tuple[int, ...]:
         """Return the ids of a text.
 
@@ -193,7 +199,7 @@ class Folder:
 
     def word(self, token: int) -> str:
         """Return the text of one id; the id itself where there is no tokenizer."""
-        if not (self.path / TOKENIZER_FILE).is_file():
+        if not self.has_tokenizer:
             return f"#{token}"
         return str(self.tokenizer.decode([token], skip_special_tokens=False))
 
@@ -207,10 +213,11 @@ def open_folder(path: str | Path) -> Folder:
     folder = Path(path).expanduser()
     if not folder.is_dir():
         raise ModelNotFoundError(f"{folder} is no folder", hint=_FOLDER_HINT, field="model")
-    model = load(folder)
-    if model.raw.source != "file":
+    raw = read_path(folder)
+    if raw.source != "file":
         raise FeatureUnsupportedError("the decoder here runs no GGUF", hint=_FOLDER_HINT, field="model")
-    return Folder(folder, model, read_config(model.raw.config))
+    config = read_config(raw.config)
+    return Folder(folder, load(folder), config)
 
 
 def _check_memory(needed_bytes: int) -> None:

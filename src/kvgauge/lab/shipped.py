@@ -7,6 +7,9 @@ from pathlib import Path
 import kvgauge.data
 from kvgauge.lab.folder import Folder, open_folder
 
+#: How answers call it.
+SHIPPED_NAME = "kvgauge-lab"
+
 
 def shipped_folder() -> Folder:
     """Return the model that runs where no other is named.

@@ -67,4 +67,138 @@ MESSAGES: Mapping[str, str] = {
         "attention makes them, T × T a head; the causal mask leaves half of it unused. FlashAttention saves "
         "their memory and traffic, not a byte of K and V."
     ),
+    # walk
+    "help.verb.learn walk": (
+        "A text through a real small model: the six steps to the next token, then generation with its cache."
+    ),
+    "help.about.learn walk": (
+        "TEXT is 今天天气 where it is left out. Without --model it is a model of 0.4 MB that ships: "
+        "one character is one token, and it knows a few dozen sentences. FOLDER is any Llama or Qwen3 "
+        "model: config.json, *.safetensors, tokenizer.json."
+    ),
+    "help.option.learn walk.model": "A folder of a Llama or Qwen3 model. Default: the one that ships.",
+    "help.option.ids": "The text as token ids: 1,2,3. For a model without tokenizer.json.",
+    "help.option.new_tokens": "Tokens to generate, at most. Default: 8.",
+    "help.option.temperature": "0 (default) takes the likeliest token; 1 draws as the model says.",
+    "help.option.seed": "Of the draws. Default: 0.",
+    "column_position": "Place",
+    "column_token": "Token",
+    "column_token_id": "Id",
+    "column_row": "Its row begins",
+    "column_matrix": "Matrix",
+    "column_shape": "Shape",
+    "column_numbers_in": "Numbers",
+    "column_begins": "Begins",
+    "column_vector": "Vector",
+    "column_heads": "Heads × width",
+    "column_head_0": "Head 0 begins",
+    "column_product": "Q·K",
+    "column_score": "÷ √D",
+    "column_share": "Share",
+    "column_value_begins": "V begins",
+    "column_head": "Head",
+    "column_stage": "Stage",
+    "column_width": "Numbers",
+    "column_logit": "Logit",
+    "column_layer": "Layer",
+    "column_key_begins": "K begins",
+    "column_output_begins": "Output begins",
+    "column_likeness": "Likeness",
+    "column_guess": "Guess",
+    "column_step_number": "Step",
+    "column_chosen": "Next token",
+    "column_held": "Cache holds",
+    "column_size_says": "kvgauge size",
+    "column_read": "Read",
+    "column_computed": "K, V of",
+    "column_computed_without": "without cache",
+    "column_ms": "ms",
+    "column_ms_without": "without cache",
+    "column_query_begins": "Q begins",
+    "column_scores": "Newest scores",
+    "walk_title": "{text} through {model}, {layers} layers: every number below was computed just now",
+    "walk_step_1": "Step 1. The text becomes numbers",
+    "walk_ids": "{count} tokens, each an id of a vocabulary of {vocabulary}. A look-up, on the CPU.",
+    "walk_one_character": "Here one character is one token; a real vocabulary has pieces of words as well.",
+    "walk_pieces": "A token is a piece of text of this vocabulary: one character, less, or several.",
+    "walk_step_2": "Step 2. Each id picks a row",
+    "walk_rows": (
+        "The embedding is a table of {rows} × {columns} trained numbers; the id is the number of the row."
+    ),
+    "walk_cut": "The last {shown} of {count} tokens.",
+    "walk_step_3": "Step 3. Each token gets a query, a key and a value",
+    "walk_matrices": (
+        "Layer 0 multiplies by three trained matrices. They differ in what training made of them:"
+    ),
+    "walk_vectors": "Out come, for {token}:",
+    "walk_turned": (
+        "Before it: a norm of the row. After it: Q and K are turned by their position (RoPE), V is not."
+    ),
+    "walk_turned_normed": (
+        "Before it: a norm of the row. After it: Q and K are normed head by head (Qwen3) and turned by their "
+        "position (RoPE), V is not."
+    ),
+    "walk_groups": "{group} query heads share one of the {kv_heads} KV heads: grouped-query attention.",
+    "walk_same": (
+        "{token} stands at {first} and {again}. Same row, so the same V (they differ by {stayed}); "
+        "the position makes K differ, by up to {moved}."
+    ),
+    "walk_step_4": "Step 4. Q scores every K, and takes from every V by its share",
+    "walk_scores": (
+        "Layer 0, head 0, {token} looks back. Products are divided by √D = {divisor}; softmax turns "
+        "scores into shares that add up to 100 %."
+    ),
+    "walk_sum": "= taken",
+    "walk_heads": "Each head looks elsewhere. Shares that {token} gives, by head:",
+    "walk_mask": "Every token did the same, in one go. The causal mask hides what comes later (head 0):",
+    "walk_step_5": "Step 5. Each token digests by itself: the FFN",
+    "walk_feed_forward": (
+        "The heads are laid side by side, mixed by o_proj and added to the input; then two matrices, SiLU "
+        "between, a third, and added again."
+    ),
+    "walk_step_6": "Step 6. The last layer's output becomes a guess",
+    "walk_head": (
+        "One more norm, then a matrix of {rows} × {columns}: a logit for every token that may follow {token}."
+    ),
+    "walk_head_tied": (
+        "One more norm, then the embedding again, {rows} × {columns}: a logit for every token that may "
+        "follow {token}."
+    ),
+    "walk_layers": "One token, {token}, through the layers",
+    "walk_layers_key": (
+        "Each layer has its own K and V of it, from another input by other matrices: that is why the "
+        "cache keeps them for every layer."
+    ),
+    "walk_layers_output": (
+        "The output goes up to the next layer alone and is freed. Likeness: cosine to the token's own "
+        "row. Guess: what would follow if the head came right behind this layer."
+    ),
+    "walk_generation": "Generation with the cache: {said}",
+    "walk_bytes": (
+        "Step 1 takes the prompt of {prompt} in one pass (prefill); each later one takes the token before "
+        "(decode)."
+    ),
+    "walk_equal": (
+        "What the arrays hold, in fp32, is what 'kvgauge size --kv-dtype fp32' says, to the byte: "
+        "{per_token} B a token, {tokens} tokens at the end. Reads grow with it: attention reads all "
+        "that is held."
+    ),
+    "walk_unequal": (
+        "The arrays hold another number of bytes than 'kvgauge size' says: {per_token} B a token."
+    ),
+    "walk_work_title": "What it saves",
+    "walk_saved": (
+        "T = {tokens}: with the cache {rows} keys and values a layer were computed, without it "
+        "{rows_without}. Token by token from the first it would have been T (T + 1) / 2 = {from_one}."
+    ),
+    "walk_not_constant": (
+        "A step is not constant work: it computes one K and V, but scores and reads all of them. On so "
+        "small a model the times are mostly overhead."
+    ),
+    "walk_stays_title": "Why K and V can be kept, and Q and scores can't",
+    "walk_stays": (
+        "From the first step to the last, cached numbers moved by {moved}; computed anew from the "
+        "whole text, they differ by at most {recomputed}. A later token changes no earlier K or V."
+    ),
+    "walk_fresh": "Q belongs to the newest token, and scores to its Q: new at every step (layer 0, head 0).",
 }
