@@ -65,7 +65,6 @@ TABLE: Mapping[str, str] = {
     "--seed {0} is out of range": "--seed {0} 超出范围",
     "0 or more": "须为 0 或以上",
     "--new-tokens {0} is out of range": "--new-tokens {0} 超出范围",
-    "1 to {0}": "1 到 {0}",
     "a text and --ids do not go together": "文本与 --ids 不能一起用",
     "give one of them": "请只给一个",
     "{0} tokens and {1} new ones exceed the model's {2}": "{0} 个 token 加 {1} 个新 token 超过模型的 {2}",
