@@ -92,9 +92,11 @@ class SizeResult:
     def cache_dict(self) -> dict[str, object]:
         """Return the ``cache`` object."""
         from kvgauge.formulas import group_formula  # noqa: PLC0415 - only the full answer needs formulas
+        from kvgauge.rank_terms import rank_terms  # noqa: PLC0415
 
         answer = self.cache
         theory = self.theory or answer
+        fullest = rank_terms(answer)
         return {
             "family": answer.family,
             "total_bytes": answer.total_bytes,
@@ -105,6 +107,7 @@ class SizeResult:
             "terms": [term.to_dict() for term in answer.terms],
             "curve": [{"tokens": t, "bytes": b, "exact": True} for t, b in answer.curve],
             "per_rank_bytes": list(answer.per_rank_bytes),
+            "rank_terms": None if fullest is None else fullest.to_dict(),
             "layers": [
                 {
                     "index": layer.index,

@@ -1,0 +1,70 @@
+/** Answers of the server for the present question: the latest wins, the last one stays until the next is there. */
+import { useEffect, useRef, useState } from "preact/hooks";
+import { ApiError, post } from "../api";
+import type { ErrorBody } from "../types";
+
+export interface Answer<T> {
+  value: T | null;
+  error: ErrorBody | null;
+  /** The question has changed since `value`. */
+  stale: boolean;
+}
+
+/** How long an overtaken question may still run. */
+const PATIENCE_MS = 400;
+const NOTHING: Answer<never> = { value: null, error: null, stale: true };
+
+/**
+ * Ask `path` for `body` whenever it changes. One request is under way at a time: while it is, only the newest
+ * question waits, so that a slider never queues requests. A body of null asks nothing.
+ */
+export function useAnswer<T>(path: string, body: Record<string, unknown> | null): Answer<T> {
+  const [answer, setAnswer] = useState<Answer<T>>(NOTHING);
+  const wanted = useRef<{ key: string; body: Record<string, unknown> | null }>({ key: "", body: null });
+  const busy = useRef<AbortController | null>(null);
+  const running = useRef("");
+  const alive = useRef(true);
+  const key = body === null ? "" : path + JSON.stringify(body);
+
+  const run = async () => {
+    if (busy.current) return;
+    let done = "";
+    while (alive.current && wanted.current.key && wanted.current.key !== done) {
+      const { key: asked, body: sent } = wanted.current;
+      running.current = asked;
+      let next: Answer<T>;
+      busy.current = new AbortController();
+      try {
+        next = { value: await post<T>(path, sent, busy.current.signal), error: null, stale: false };
+      } catch (problem) {
+        if ((problem as Error).name === "AbortError") continue;
+        const error = problem instanceof ApiError ? problem.body : { code: "page", message: String(problem), hint: null, field: null };
+        next = { value: null, error, stale: false };
+      }
+      done = asked;
+      if (!alive.current) break;
+      if (wanted.current.key) setAnswer({ ...next, stale: wanted.current.key !== asked });
+    }
+    busy.current = null;
+  };
+
+  useEffect(() => {
+    alive.current = true;
+    return () => void (alive.current = false);
+  }, []);
+  useEffect(() => {
+    wanted.current = { key, body };
+    if (!key) {
+      setAnswer(NOTHING);
+      return;
+    }
+    setAnswer((last) => ({ ...last, stale: true }));
+    void run();
+    // A question that the newest one has overtaken is given up, so that a slow hub holds nothing back.
+    const late = setTimeout(() => {
+      if (wanted.current.key === key && running.current !== key) busy.current?.abort();
+    }, PATIENCE_MS);
+    return () => clearTimeout(late);
+  }, [key]);
+  return answer;
+}

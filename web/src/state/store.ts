@@ -1,0 +1,110 @@
+/** The one state of the page: the question (mirrored in the address), the language, and who wants to know. */
+import { useEffect, useState } from "preact/hooks";
+import { DEFAULTS, readAddress, writeAddress, type Question } from "./question";
+
+export type Language = "en" | "zh";
+
+interface Page {
+  question: Question;
+  language: Language;
+}
+
+const listeners = new Set<() => void>();
+let page: Page = { question: { ...DEFAULTS }, language: "en" };
+let written = "";
+let timer = 0;
+
+function languageOf(named: string | null): Language {
+  if (named === "en" || named === "zh") return named;
+  const kept = stored("kvgauge.lang");
+  if (kept === "en" || kept === "zh") return kept;
+  return navigator.language.toLowerCase().startsWith("zh") ? "zh" : "en";
+}
+
+/** A preference kept in this browser, null where storage is closed. */
+export function stored(key: string): string | null {
+  try {
+    return localStorage.getItem(key);
+  } catch {
+    return null;
+  }
+}
+
+/** Keep a preference in this browser. */
+export function store(key: string, value: string): void {
+  try {
+    localStorage.setItem(key, value);
+  } catch {
+    // A closed storage costs the preference, nothing else.
+  }
+}
+
+function tell(): void {
+  for (const listener of listeners) listener();
+}
+
+/** Take the question from the address. */
+export function load(): void {
+  const { question, language } = readAddress(location.hash);
+  page = { question, language: languageOf(language) };
+  document.documentElement.lang = page.language === "zh" ? "zh-CN" : "en";
+  tell();
+}
+
+/** The address of the present view, complete with the server it is on. */
+export function permalink(): string {
+  return location.href.split("#")[0] + writeAddress(page.question, page.language);
+}
+
+function writeSoon(push: boolean): void {
+  const write = () => {
+    timer = 0;
+    const address = writeAddress(page.question, page.language);
+    if (address === location.hash) return;
+    written = address;
+    if (push) history.pushState(null, "", address);
+    else history.replaceState(null, "", address);
+  };
+  clearTimeout(timer);
+  if (push) write();
+  else timer = window.setTimeout(write, 120);
+}
+
+/** Change the question; a new view is a new entry of the browser's history. */
+export function ask(change: Partial<Question>): void {
+  const push = change.view !== undefined && change.view !== page.question.view;
+  page = { ...page, question: { ...page.question, ...change } };
+  writeSoon(push);
+  tell();
+}
+
+/** Change the language, and nothing else. */
+export function speak(language: Language): void {
+  page = { ...page, language };
+  store("kvgauge.lang", language);
+  document.documentElement.lang = language === "zh" ? "zh-CN" : "en";
+  writeSoon(false);
+  tell();
+}
+
+/** The present state. */
+export function current(): Page {
+  return page;
+}
+
+/** The present state, for a component that follows it. */
+export function usePage(): Page {
+  const [seen, setSeen] = useState(page);
+  useEffect(() => {
+    const listener = () => setSeen(page);
+    listeners.add(listener);
+    listener();
+    return () => void listeners.delete(listener);
+  }, []);
+  return seen;
+}
+
+window.addEventListener("hashchange", () => {
+  if (location.hash !== written) load();
+});
+window.addEventListener("popstate", load);

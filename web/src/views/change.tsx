@@ -1,0 +1,79 @@
+/** What would change the verdict: the most that fits, and the library's suggestions, each to be tried at once. */
+import { count } from "../format";
+import { useText } from "../i18n";
+import type { Question } from "../state/question";
+import { ask } from "../state/store";
+import type { FitAnswer, Suggestion } from "../types";
+import { Num } from "../ui/num";
+
+/** What pressing a suggestion sets, where its effect says so. */
+function changeOf(suggestion: Suggestion): Partial<Question> | null {
+  const { effect, code } = suggestion;
+  if (code.startsWith("kv_dtype_")) return { kv: code.slice("kv_dtype_".length) };
+  if (typeof effect.max_context_tokens === "number") return { context: effect.max_context_tokens };
+  if (typeof effect.max_sequences === "number" && effect.max_sequences > 0) return { sequences: effect.max_sequences };
+  const change: Partial<Question> = {};
+  if (typeof effect.gpu === "string") Object.assign(change, { target: "gpu", gpu: effect.gpu });
+  if (typeof effect.num_gpus === "number") Object.assign(change, { count: effect.num_gpus, tp: 0, pp: 0, dp: 0 });
+  if (typeof effect.weights === "string") change.weights = effect.weights;
+  return Object.keys(change).length ? change : null;
+}
+
+function Try({ change }: { change: Partial<Question> }) {
+  const { t } = useText();
+  return <button type="button" class="button small" onClick={() => ask(change)}>{t("change.try")}</button>;
+}
+
+/** The card of what would change the answer. */
+export function Change({ fit }: { fit: FitAnswer }) {
+  const { t, w } = useText();
+  const { max_context_tokens: longest, max_sequences: most, kv_pool: pool, request } = fit;
+  const facts = (by: string) => [t("change.limitedBy", { what: w("limited", by) })];
+  return (
+    <section class="card" aria-label={t("change.title")}>
+      <header class="card-head"><h2>{t("change.title")}</h2></header>
+      <ul class="change">
+        <li>
+          <span class="change-name">{t("change.longest", { sequences: count(request.sequences) })}</span>
+          <span class="change-value">
+            {longest > 0 ? <Num value={longest} text={`${count(longest)} ${t("unit.tokens")}`} topic={{ title: t("change.longest", { sequences: count(request.sequences) }), facts: facts(fit.max_context_limited_by), steps: ["growth", "per_sequence"] }} /> : t("change.none")}
+            <small>{w("limited", fit.max_context_limited_by)}</small>
+          </span>
+          {longest > 0 && longest !== request.context_tokens ? <Try change={{ context: longest }} /> : null}
+        </li>
+        <li>
+          <span class="change-name">{t("change.most", { tokens: count(request.context_tokens) })}</span>
+          <span class="change-value">
+            {most > 0 ? <Num value={most} text={count(most)} topic={{ title: t("change.most", { tokens: count(request.context_tokens) }), facts: facts(fit.max_sequences_limited_by), steps: ["per_sequence", "total"] }} /> : t("change.none")}
+            <small>{w("limited", fit.max_sequences_limited_by)}</small>
+          </span>
+          {most > 0 && most !== request.sequences ? <Try change={{ sequences: most }} /> : null}
+        </li>
+        {pool.capacity_tokens !== null ? (
+          <li>
+            <span class="change-name">{t("change.capacity")}</span>
+            <span class="change-value">
+              <Num value={pool.capacity_tokens} text={`${count(pool.capacity_tokens)} ${t("unit.tokens")}`} topic={{ title: t("change.capacity"), steps: ["blocks"], facts: poolFacts(fit, t) }} />
+              {pool.max_concurrency !== null ? <small>{t("change.concurrency", { times: pool.max_concurrency.toFixed(2) })}</small> : null}
+            </span>
+          </li>
+        ) : null}
+        {fit.suggestions.map((suggestion) => {
+          const change = changeOf(suggestion);
+          return (
+            <li class="suggestion">
+              <span class="change-name">{suggestion.message}</span>
+              {change ? <Try change={change} /> : null}
+            </li>
+          );
+        })}
+      </ul>
+    </section>
+  );
+}
+
+function poolFacts(fit: FitAnswer, t: ReturnType<typeof useText>["t"]): string[] {
+  const { kv_pool: pool } = fit;
+  if (pool.num_blocks === null || pool.bytes_per_block === null) return [];
+  return [t("change.blocks", { blocks: count(pool.num_blocks), bytes: count(pool.bytes_per_block), tokens: pool.block_size_tokens ?? "—" })];
+}
