@@ -1,4 +1,4 @@
-"""What one sequence keeps on the fullest rank: a fixed part and terms, the per-rank twin of ``cache.terms``."""
+"""What one sequence keeps on the fullest rank: a fixed part and terms, the twin of ``cache.terms``."""
 
 from __future__ import annotations
 
