@@ -63,3 +63,9 @@ export function parseTokens(text: string): number | null {
   const value = Number((found[1] ?? "").replace(/[,_ ]/g, "")) * scale;
   return Number.isFinite(value) && value >= 1 ? Math.round(value) : null;
 }
+
+/** A signed share of one, in percent: `+0.03 %`. */
+export function signedPercent(fraction: number): string {
+  const text = (100 * fraction).toFixed(2);
+  return `${Number(text) === 0 ? "0.00" : fraction > 0 ? `+${text}` : text.replace("-", "\u2212")} %`;
+}

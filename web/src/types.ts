@@ -197,7 +197,7 @@ export interface ExplainStep {
   symbols: Record<string, number>;
   symbol_meanings: Record<string, string>;
   symbol_paths: Record<string, string>;
-  definitions: { symbol?: string; formula?: string; with_numbers?: string }[];
+  definitions: { symbol: string; formula: string; with_numbers: string; value: number }[];
   config_path: string | null;
   fields: { path: string; value: unknown }[];
   value_bytes: number | null;

@@ -1,6 +1,6 @@
 /** What every chart has: a heading, the drawing, a table of the same figures, and saving as SVG and PNG. */
 import type { ComponentChildren } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { useText } from "../i18n";
 import { saveFile } from "../ui/copy";
 import { Icon } from "../ui/icons";
@@ -9,9 +9,11 @@ import { Icon } from "../ui/icons";
 export function useWidth<E extends Element>(): [{ current: E | null }, number] {
   const place = useRef<E>(null);
   const [width, setWidth] = useState(640);
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (!place.current) return;
-    const watch = new ResizeObserver(([entry]) => entry && setWidth(Math.max(240, Math.round(entry.contentRect.width))));
+    const take = (wide: number) => setWidth(Math.max(240, Math.round(wide)));
+    take(place.current.getBoundingClientRect().width);
+    const watch = new ResizeObserver(([entry]) => entry && take(entry.contentRect.width));
     watch.observe(place.current);
     return () => watch.disconnect();
   }, []);

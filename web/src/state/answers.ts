@@ -10,6 +10,15 @@ export interface Answer<T> {
   stale: boolean;
 }
 
+let asking = 0;
+
+/** Mark the page while it waits for answers, for styles and for whoever watches it. */
+function mark(change: 1 | -1): void {
+  asking += change;
+  if (asking) document.documentElement.dataset.asking = "";
+  else delete document.documentElement.dataset.asking;
+}
+
 /** How long an overtaken question may still run. */
 const PATIENCE_MS = 400;
 const NOTHING: Answer<never> = { value: null, error: null, stale: true };
@@ -34,12 +43,15 @@ export function useAnswer<T>(path: string, body: Record<string, unknown> | null)
       running.current = asked;
       let next: Answer<T>;
       busy.current = new AbortController();
+      mark(1);
       try {
         next = { value: await post<T>(path, sent, busy.current.signal), error: null, stale: false };
       } catch (problem) {
         if ((problem as Error).name === "AbortError") continue;
         const error = problem instanceof ApiError ? problem.body : { code: "page", message: String(problem), hint: null, field: null };
         next = { value: null, error, stale: false };
+      } finally {
+        mark(-1);
       }
       done = asked;
       if (!alive.current) break;

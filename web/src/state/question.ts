@@ -33,6 +33,11 @@ export interface Question {
   override: string;
   /** Models to compare, one a line in the address as repeated keys. */
   models: string[];
+  /** The only GPU that a plan may take; empty for any. */
+  only: string;
+  /** What a log leaves open. */
+  logGpu: string;
+  logModel: string;
   /** What the view "learn" shows. */
   topic: string;
   prompt: string;
@@ -66,6 +71,9 @@ export const DEFAULTS: Question = {
   prefix: "",
   override: "",
   models: ["Qwen/Qwen3-8B", "deepseek-ai/DeepSeek-V3.2"],
+  only: "",
+  logGpu: "",
+  logModel: "",
   topic: "",
   prompt: "",
   step: 0,

@@ -70,7 +70,9 @@ export function fitBody(question: Question): Body {
 
 export function planBody(question: Question): Body {
   const body: Body = { model: modelOf(question), ...loadBody(question) };
-  if (question.target === "gpu" && question.view === "plan" && question.gpu) delete body.tp;
+  if (question.only.trim()) body.gpu = question.only.trim();
+  if (question.utilization.trim()) body.utilization = Number(question.utilization);
+  if (question.reserve.trim()) body.reserve = question.reserve.trim();
   return body;
 }
 
@@ -107,6 +109,9 @@ export function commandOf(question: Question): string {
   } else if (question.view === "plan") {
     words.push("plan", quoted(model));
     load();
+    if (question.only.trim()) add("--gpu", question.only.trim());
+    if (question.utilization.trim()) add("--utilization", question.utilization.trim());
+    if (question.reserve.trim()) add("--reserve", question.reserve.trim());
   } else {
     words.push(question.target === "size" ? "size" : "fit", quoted(model));
     load();

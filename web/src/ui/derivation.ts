@@ -21,6 +21,8 @@ export interface Topic {
   parts?: Part[];
   /** Sentences of the answer about it. */
   facts?: string[];
+  /** What to ask "explain" for, where it is not the question of the page; null where no step derives it. */
+  ask?: Record<string, unknown> | null;
 }
 
 const listeners = new Set<(topic: Topic | null) => void>();

@@ -39,7 +39,7 @@ function ThemeSwitch() {
 
 function LanguageSwitch() {
   const { t, language } = useText();
-  const names: [Language, string, string][] = [["en", "EN", "English"], ["zh", "中", "中文"]];
+  const names: [Language, string, string][] = [["en", "EN", "EN: English"], ["zh", "中文", "中文"]];
   return (
     <div class="switch" role="group" aria-label={t("language.title")}>
       {names.map(([code, short, name]) => (
@@ -104,7 +104,7 @@ export function App() {
       <Head />
       <main class={`page page-${view}`}>
         <aside class="left">
-          {asksModel ? <Ask engines={engines} model={size.value?.model ?? fit.value?.model ?? null} context={context} /> : view === "compare" ? <CompareAsk /> : view === "verify" ? <VerifyAsk /> : <LearnAsk />}
+          {asksModel ? <Ask engines={engines} model={size.value?.model ?? fit.value?.model ?? null} context={context} /> : view === "compare" ? <CompareAsk engines={engines} /> : view === "verify" ? <VerifyAsk /> : <LearnAsk />}
         </aside>
         <section id="answer" class="pane" tabIndex={-1} aria-label={t("answer.title")}>
           {view === "fit" ? <AnswerView fit={fit} size={size} context={context} /> : null}

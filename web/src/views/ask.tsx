@@ -86,7 +86,8 @@ function ModelField({ model }: { model: ModelInfo | null }) {
   );
 }
 
-function EngineFields({ engines }: { engines: EngineRow[] }) {
+/** Engine, version, and the dtypes of cache and weights. */
+export function EngineFields({ engines }: { engines: EngineRow[] }) {
   const { t, w } = useText();
   const { question } = usePage();
   const row = engines.find((engine) => engine.name === question.engine);
@@ -162,6 +163,12 @@ function Hardware() {
                 if (Number.isInteger(value) && value >= 1 && value <= 1024) ask({ count: value });
               }} />
           </div>
+        </div>
+      ) : null}
+      {choice === "plan" ? (
+        <div class="field">
+          <label for="only">{t("ask.only")}</label>
+          <input id="only" class="text" autocomplete="off" value={question.only} placeholder={t("ask.only.any")} onChange={(event) => ask({ only: event.currentTarget.value.trim() })} />
         </div>
       ) : null}
     </fieldset>

@@ -4,17 +4,18 @@ import { Bars } from "../charts/bars";
 import { Curve, type Line } from "../charts/curve";
 import { ChartCard } from "../charts/frame";
 import { sequenceBytes } from "../exact";
-import { bytes, count, exactBytes, parameters, three } from "../format";
+import { bytes, count, parameters, parseTokens, three } from "../format";
 import { useText } from "../i18n";
 import { compareMarkdown } from "../markdown";
 import type { Answer } from "../state/answers";
+import { loadBody } from "../state/request";
 import { ask, usePage } from "../state/store";
-import type { CompareAnswer, SizeAnswer } from "../types";
+import type { CompareAnswer, EngineRow, SizeAnswer } from "../types";
 import { Combobox } from "../ui/combobox";
 import { Icon } from "../ui/icons";
+import { Num } from "../ui/num";
 import { Slider } from "../ui/slider";
-import { parseTokens } from "../format";
-import { findModels } from "./ask";
+import { EngineFields, findModels } from "./ask";
 import { Problem } from "./problem";
 import { Share } from "./share";
 
@@ -22,7 +23,7 @@ import { Share } from "./share";
 export const MAX_MODELS = 6;
 
 /** The question of a comparison: models, and the load that they share. */
-export function CompareAsk() {
+export function CompareAsk({ engines }: { engines: EngineRow[] }) {
   const { t } = useText();
   const { question } = usePage();
   const { models } = question;
@@ -49,12 +50,10 @@ export function CompareAsk() {
         <legend>{t("ask.group.load")}</legend>
         <Slider label={t("ask.context")} unit={t("unit.tokens")} value={context} low={256} high={Math.max(1048576, context)} grain={(value) => (value < 16384 ? 256 : 4096)} show={count} parse={parseTokens} onChange={(value) => ask({ context: value })} />
         <Slider label={t("ask.sequences")} unit={t("unit.atOnce")} value={question.sequences} low={1} high={Math.max(1024, question.sequences)} grain={(value) => (value < 64 ? 1 : 16)} show={count} parse={parseTokens} onChange={(sequences) => ask({ sequences })} />
-        <div class="field">
-          <label for="ckv">{t("ask.kv")}</label>
-          <select id="ckv" value={question.kv} onChange={(event) => ask({ kv: event.currentTarget.value })}>
-            {["", "bf16", "fp8", "int8"].map((name) => <option value={name}>{name || t("ask.kv.auto")}</option>)}
-          </select>
-        </div>
+      </fieldset>
+      <fieldset class="group">
+        <legend>{t("ask.group.engine")}</legend>
+        <EngineFields engines={engines} />
       </fieldset>
     </form>
   );
@@ -72,6 +71,7 @@ export function CompareView({ answer }: { answer: Answer<CompareAnswer> }) {
   if (answer.error) return <div class="answer"><Problem error={answer.error} /></div>;
   if (!answer.value) return <div class="answer"><div class="card skeleton" role="status">{question.models.length ? t("loading") : t("compare.none")}</div></div>;
   const rows = answer.value.rows;
+  const one = (model: string) => ({ model, ...loadBody(question) });
   const sized = rows.filter(isSize);
   const first = sized[0];
   const end = Math.max(4096, ...sized.map((row) => row.request.context_tokens));
@@ -98,13 +98,13 @@ export function CompareView({ answer }: { answer: Answer<CompareAnswer> }) {
               {rows.map((row, at) =>
                 isSize(row) ? (
                   <tr>
-                    <th scope="row"><span class={`line-mark mark-${sized.indexOf(row)}`} aria-hidden="true">{sized.indexOf(row) + 1}</span><a href={`#fit?model=${encodeURIComponent(row.model.id)}`} onClick={(event) => { event.preventDefault(); ask({ view: "fit", model: row.model.id, config: "" }); }}>{row.model.id}</a></th>
+                    <th scope="row"><span class={`line-mark mark-${sized.indexOf(row)}`} aria-hidden="true">{sized.indexOf(row) + 1}</span><a href={`#fit?model=${encodeURIComponent(row.model.id)}`} onClick={(event) => { event.preventDefault(); ask({ view: "fit", model: row.model.id, config: "" }); }}>{row.model.id}</a>{row.notes.filter((note) => note.level === "warning").map((note) => <small class="note-warning">{note.message}</small>)}</th>
                     <td>{w("family", row.cache.family)}</td>
-                    <td class="right strong" title={exactBytes(row.cache.total_bytes)}>{bytes(row.cache.total_bytes)}</td>
+                    <td class="right strong"><Num value={row.cache.total_bytes} topic={{ title: row.model.id, steps: ["total", "per_sequence", "group."], ask: one(row.model.id) }} /></td>
                     <td class="right">{row.comparison?.ratio != null ? `${three(row.comparison.ratio)}×` : "—"}</td>
-                    <td class="right">{bytes(row.cache.growth_bytes_per_token)}</td>
-                    <td class="right">{row.cache.fixed_bytes_per_sequence ? bytes(row.cache.fixed_bytes_per_sequence) : "—"}</td>
-                    <td class="right">{row.weights ? bytes(row.weights.total_bytes) : "—"}</td>
+                    <td class="right"><Num value={row.cache.growth_bytes_per_token} topic={{ title: `${row.model.id}: ${t("growth.perToken")}`, steps: ["growth", "group."], ask: one(row.model.id) }} /></td>
+                    <td class="right">{row.cache.fixed_bytes_per_sequence ? <Num value={row.cache.fixed_bytes_per_sequence} topic={{ title: `${row.model.id}: ${t("growth.fixed")}`, steps: ["fixed"], ask: one(row.model.id) }} /> : "—"}</td>
+                    <td class="right">{row.weights ? <Num value={row.weights.total_bytes} topic={{ title: `${row.model.id}: ${t("kind.weights")}`, steps: ["weights", "weights."], ask: one(row.model.id) }} /> : "—"}</td>
                     <td class="right">{row.weights ? parameters(row.weights.num_parameters) : "—"}</td>
                   </tr>
                 ) : (

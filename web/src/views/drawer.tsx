@@ -36,6 +36,19 @@ export function Step({ step }: { step: ExplainStep }) {
           </tbody>
         </table>
       ) : null}
+      {step.definitions.length ? (
+        <table class="symbols">
+          <caption>{t("step.where")}</caption>
+          <tbody>
+            {step.definitions.map((one) => (
+              <tr>
+                <th scope="row"><Formula text={one.symbol} /></th>
+                <td><Formula text={one.formula} /><small>{one.with_numbers}</small></td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      ) : null}
       {step.source ? <p class="source">{t("step.source")} {step.source}</p> : null}
     </article>
   );
@@ -73,7 +86,7 @@ export function Drawer() {
   const { question } = usePage();
   const topic = useTopic();
   const place = useRef<HTMLDialogElement>(null);
-  const explain = useAnswer<ExplainAnswer>("explain", topic ? { ...sizeBody(question), lang: language } : null);
+  const explain = useAnswer<ExplainAnswer>("explain", topic && topic.ask !== null ? { ...(topic.ask ?? sizeBody(question)), lang: language } : null);
   useEffect(() => {
     const dialog = place.current;
     if (!dialog) return;
@@ -100,7 +113,7 @@ export function Drawer() {
           {topic.parts?.length ? <Parts parts={topic.parts} /> : null}
           {own.map((step) => <Step step={step} />)}
           {explain.error ? <Problem error={explain.error} /> : null}
-          {steps.length ? (
+          {topic.ask === null ? null : steps.length ? (
             <details class="all-steps">
               <summary>{t("drawer.all", { count: steps.length })}</summary>
               {steps.map((step) => <Step step={step} />)}

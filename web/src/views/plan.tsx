@@ -19,9 +19,11 @@ import { Share } from "./share";
 const SHOWN = 12;
 const ICONS = { fits: "check", tight: "tight", does_not_fit: "cross" } as const;
 
+const SHORT: Record<string, string> = { tensor_parallel: "TP", pipeline_parallel: "PP", data_parallel: "DP", expert_parallel: "EP", context_parallel: "DCP" };
+
 function split(option: PlanOption): string {
   if (typeof option.parallelism === "string") return option.parallelism;
-  return Object.entries(option.parallelism).filter(([, value]) => typeof value === "number" && value > 1).map(([name, value]) => `${name} ${value}`).join(" · ") || "—";
+  return Object.entries(option.parallelism).filter(([, value]) => typeof value === "number" && value > 1).map(([name, value]) => `${SHORT[name] ?? name} ${value}`).join(" · ") || "—";
 }
 
 function OptionRow({ option, at }: { option: PlanOption; at: number }) {

@@ -29,8 +29,7 @@ export function VerdictCard({ fit, stale, parts }: { fit: FitAnswer; stale: bool
             {verdict.required_low_bytes !== verdict.required_high_bytes ? <small>{bytes(verdict.required_low_bytes)} – {bytes(verdict.required_high_bytes)}</small> : null}
           </dd>
         </div>
-        <div class="relation" aria-hidden="true">{verdict.required_bytes <= verdict.available_bytes ? "≤" : ">"}</div>
-        <div>
+        <div class="related" data-relation={verdict.required_bytes <= verdict.available_bytes ? "≤" : ">"}>
           <dt>{t("verdict.available")}</dt>
           <dd><Num value={verdict.available_bytes} topic={{ title: t("verdict.available"), facts: [verdict.sentence] }} /></dd>
         </div>

@@ -1,12 +1,13 @@
 /** An engine's start-up log against the prediction, line by line. */
 import { useEffect, useState } from "preact/hooks";
-import { exactBytes, bytes, three, count } from "../format";
+import { bytes, three, count, signedPercent } from "../format";
 import { useText } from "../i18n";
 import { table } from "../markdown";
 import { useAnswer } from "../state/answers";
 import { ask, usePage } from "../state/store";
 import type { VerifyAnswer, VerifyLine } from "../types";
 import { Icon } from "../ui/icons";
+import { Num } from "../ui/num";
 import { currentLog, onLog, takeLog } from "./verify_log";
 import { Problem } from "./problem";
 import { Share } from "./share";
@@ -23,7 +24,7 @@ function useLog(): { text: string; name: string } {
 
 function figure(value: number | null, unit: string): string {
   if (value === null) return "—";
-  if (unit === "B") return Number.isInteger(value) && Math.abs(value) < 1e6 ? exactBytes(value) : bytes(value);
+  if (unit === "B") return bytes(value);
   const text = Number.isInteger(value) ? count(value) : three(value);
   return unit && unit !== "tokens" ? `${text} ${unit}` : text;
 }
@@ -54,8 +55,8 @@ export function VerifyAsk() {
       <fieldset class="group">
         <legend>{t("verify.gaps")}</legend>
         <div class="pair">
-          <div class="field"><label for="vgpu">{t("ask.gpu")}</label><input id="vgpu" class="text" value={question.prompt} placeholder={t("verify.fromLog")} onChange={(event) => ask({ prompt: event.currentTarget.value.trim() })} /></div>
-          <div class="field"><label for="vmodel">{t("ask.model")}</label><input id="vmodel" class="text" value={question.topic} placeholder={t("verify.fromLog")} onChange={(event) => ask({ topic: event.currentTarget.value.trim() })} /></div>
+          <div class="field"><label for="vgpu">{t("ask.gpu")}</label><input id="vgpu" class="text" value={question.logGpu} placeholder={t("verify.fromLog")} onChange={(event) => ask({ logGpu: event.currentTarget.value.trim() })} /></div>
+          <div class="field"><label for="vmodel">{t("ask.model")}</label><input id="vmodel" class="text" value={question.logModel} placeholder={t("verify.fromLog")} onChange={(event) => ask({ logModel: event.currentTarget.value.trim() })} /></div>
         </div>
       </fieldset>
     </form>
@@ -69,8 +70,8 @@ function Row({ line }: { line: VerifyLine }) {
     <tr class={`verify-${line.verdict}`}>
       <th scope="row">{w("quantity", line.quantity)}<small>{line.because}</small></th>
       <td class="right strong">{figure(line.measured, line.unit)}</td>
-      <td class="right">{figure(line.predicted, line.unit)}{line.predicted_low !== null && line.predicted_high !== null ? <small>{figure(line.predicted_low, line.unit)} – {figure(line.predicted_high, line.unit)}</small> : null}</td>
-      <td class="right">{error === null ? "—" : `${error > 0 ? "+" : ""}${(100 * error).toFixed(2)} %`}</td>
+      <td class="right"><Num value={line.predicted ?? 0} text={figure(line.predicted, line.unit)} topic={{ title: w("quantity", line.quantity), facts: [line.because ?? ""].filter(Boolean), ask: null }} />{line.predicted_low !== null && line.predicted_high !== null ? <small>{figure(line.predicted_low, line.unit)} – {figure(line.predicted_high, line.unit)}</small> : null}</td>
+      <td class="right">{error === null ? "—" : signedPercent(error)}</td>
       <td><span class={`grade verdict-tag-${line.verdict}`}><span aria-hidden="true">{MARKS[line.verdict] ?? "·"}</span>{w("agreement", line.verdict)}</span></td>
     </tr>
   );
@@ -85,7 +86,7 @@ export function VerifyView() {
   const { t, language } = useText();
   const { question } = usePage();
   const log = useLog();
-  const body = log.text.trim() ? { log: log.text.slice(0, MAX_LOG), lang: language, ...(question.prompt ? { gpu: question.prompt } : {}), ...(question.topic ? { model: question.topic } : {}) } : null;
+  const body = log.text.trim() ? { log: log.text.slice(0, MAX_LOG), lang: language, ...(question.logGpu ? { gpu: question.logGpu } : {}), ...(question.logModel ? { model: question.logModel } : {}) } : null;
   const answer = useAnswer<VerifyAnswer>("verify", body);
   if (!body) return <div class="answer"><div class="card empty"><h1>{t("verify.title")}</h1><p>{t("verify.intro")}</p></div></div>;
   if (answer.error) return <div class="answer"><Problem error={answer.error} /></div>;

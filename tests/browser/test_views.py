@@ -1,0 +1,178 @@
+"""The page in a real browser: each view's main path, in both languages, both themes, narrow and wide."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+import kvgauge
+
+LOG = Path(__file__).parents[1] / "logs/vllm_0.19.0_tp2.log"
+SCREENS = {
+    "wide": {"viewport": {"width": 1280, "height": 900}, "color_scheme": "light"},
+    "narrow": {"viewport": {"width": 360, "height": 740}, "color_scheme": "dark"},
+    "huge": {"viewport": {"width": 3840, "height": 2160}, "color_scheme": "dark"},
+}
+VIEWS = {
+    "fit": "#fit",
+    "size": "#fit?target=size&model=google/gemma-3-27b-it",
+    "short": "#fit?model=meta-llama/Llama-3.1-70B-Instruct&count=2&context=131072",
+    "ranks": "#fit?model=deepseek-ai/DeepSeek-V3.2&gpu=H200&count=8",
+    "host": "#fit?model=Qwen/Qwen3-8B&engine=llama.cpp&gpu=RTX+4090",
+    "error": "#fit?model=nosuch/model",
+    "compare": "#compare?models=Qwen/Qwen3-8B&models=google/gemma-3-27b-it&models=nosuch/model",
+    "verify": "#verify",
+}
+screens = pytest.mark.parametrize("visit", SCREENS.values(), ids=SCREENS, indirect=True)
+
+
+@screens
+@pytest.mark.parametrize("language", ["en", "zh"])
+@pytest.mark.parametrize("view", VIEWS)
+def test_views_are_accessible_and_fit_the_screen(visit, axe, view, language):
+    place = VIEWS[view]
+    page = visit.go(f"{place}{'&' if '?' in place else '?'}lang={language}")
+    if view == "verify":
+        page.fill("#log", LOG.read_text())
+        page.wait_for_selector("table.verify")
+    assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+    assert page.evaluate("document.documentElement.lang") == {"en": "en", "zh": "zh-CN"}[language]
+    page.evaluate(axe)
+    found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+    serious = [
+        (rule["id"], node["target"], node.get("failureSummary", "")[:300])
+        for rule in found["violations"]
+        if rule["impact"] in ("serious", "critical")
+        for node in rule["nodes"][:3]
+    ]
+    assert serious == []
+
+
+def test_fit_answers_what_the_library_answers(visit):
+    page = visit.go("#fit?model=Qwen/Qwen3-8B&context=16384&sequences=4&gpu=H100")
+    expected = kvgauge.fit("Qwen/Qwen3-8B", context=16384, sequences=4, gpu="H100", engine="vllm").to_dict()
+    assert expected["verdict"]["sentence"] in page.inner_text(".verdict")
+    assert expected["launch_command"] in page.inner_text(".command code")
+    capacity = f"{expected['kv_pool']['capacity_tokens']:,} tokens"
+    assert capacity in page.inner_text(".change")
+
+
+def test_slider_evaluates_terms_exactly_before_the_server_answers(visit):
+    page = visit.go("#fit?target=size&model=google/gemma-3-27b-it&engine=vllm&sequences=3")
+    page.route("**/api/v1/size", lambda route: None)  # the server never answers again
+    slider = page.get_by_role("slider", name="Context")
+    slider.focus()
+    for _ in range(3):
+        page.keyboard.press("ArrowLeft")
+    shown = page.input_value(".slider input.text >> nth=0")
+    tokens = int(shown.replace(",", ""))
+    assert tokens != 32768
+    cache = kvgauge.size("google/gemma-3-27b-it", context=32768, sequences=3, engine="vllm").cache
+    title = page.get_attribute(".verdict h1 .num", "title")
+    assert title == f"{3 * cache.bytes_at(tokens):,} B"
+    page.unroute_all(behavior="ignoreErrors")
+
+
+def test_every_number_opens_its_derivation(visit):
+    page = visit.go("#fit?model=Qwen/Qwen3.5-35B-A3B&gpu=H200&count=2")
+    numbers = page.locator(".answer .num")
+    assert numbers.count() > 20
+    for at in range(0, numbers.count(), 3):
+        number = numbers.nth(at)
+        text = number.inner_text()
+        number.click()
+        page.wait_for_selector("dialog.drawer[open] .drawer-value")
+        assert page.inner_text(".drawer-value") == text
+        page.keyboard.press("Escape")
+        page.wait_for_selector("dialog.drawer", state="hidden")
+        assert page.evaluate("document.activeElement.classList.contains('num')")
+    page.locator(".legend .num").first.click()
+    page.wait_for_selector(".drawer .step .formula-line")
+    assert "Source:" in page.inner_text(".drawer")
+
+
+PERMALINKS = [
+    "#fit?model=google/gemma-3-27b-it&context=65536&sequences=3&kv=fp8&engine=sglang&gpu=H200&count=2",
+    "#fit?target=memory&memory=48GiB&model=Qwen/Qwen3-8B&engine=llama.cpp&weights=q4_k_m&lang=zh",
+    "#compare?context=65536&models=Qwen/Qwen3-8B&models=Qwen/Qwen3-32B",
+]
+
+
+@pytest.mark.parametrize("place", PERMALINKS)
+def test_a_link_gives_the_same_view(visit, place):
+    page = visit.go(place)
+    first = page.inner_text(".answer")
+    page.locator(".share button").first.click()
+    link = page.evaluate("navigator.clipboard.readText()")
+    assert link.startswith(visit.address)
+    page.goto("about:blank")
+    page.goto(link)
+    page.wait_for_selector(".answer")
+    visit.settle()
+    assert page.inner_text(".answer") == first
+    assert page.evaluate("location.href") == link
+
+
+def test_the_address_follows_and_back_goes_back(visit):
+    page = visit.go("#fit?model=Qwen/Qwen3-8B")
+    page.get_by_role("navigation").get_by_role("link", name="Compare").click()
+    assert page.evaluate("location.hash").startswith("#compare")
+    page.go_back()
+    page.wait_for_selector("form.ask .segments")
+    assert page.evaluate("location.hash").startswith("#fit")
+
+
+def test_language_and_theme_keep_the_question(visit):
+    page = visit.go("#fit?model=Qwen/Qwen3-32B&context=8192&sequences=2")
+    page.get_by_role("button", name="中文").click()
+    visit.settle()
+    assert page.input_value("input[role=combobox] >> nth=0") == "Qwen/Qwen3-32B"
+    assert "8,192" in page.input_value(".slider input.text >> nth=0")
+    assert re.search("[\u4e00-\u9fff]", page.inner_text(".verdict"))
+    page.get_by_role("button", name="深色").click()
+    dark = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    page.get_by_role("button", name="浅色").click()
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") != dark
+    page.reload()
+    visit.settle()
+    assert page.evaluate("document.documentElement.dataset.theme") == "light"
+    assert page.evaluate("document.documentElement.lang") == "zh-CN"
+
+
+def test_copies(visit):
+    page = visit.go("#fit?model=Qwen/Qwen3-8B&gpu=H100&count=2")
+    copied = {}
+    for name in ("Command", "JSON", "Markdown"):
+        page.locator(".share").get_by_role("button", name=name).click()
+        page.wait_for_timeout(50)
+        copied[name] = page.evaluate("navigator.clipboard.readText()")
+    assert copied["Command"].startswith("kvgauge fit Qwen/Qwen3-8B ")
+    assert "--gpu H100:2" in copied["Command"]
+    assert json.loads(copied["JSON"])["schema"] == "kvgauge.fit/1"
+    assert "| gpu:1 | Weights |" in copied["Markdown"]
+    page.locator(".command").first.get_by_role("button").click()
+    page.wait_for_timeout(50)
+    assert page.evaluate("navigator.clipboard.readText()").startswith("vllm serve Qwen/Qwen3-8B")
+
+
+@pytest.mark.parametrize(("kind", "begins"), [("SVG", b"<svg"), ("PNG", b"\x89PNG")])
+def test_charts_are_saved(visit, kind, begins):
+    page = visit.go("#fit")
+    for card in range(2):
+        with page.expect_download() as waiting:
+            page.locator(".chart-card").nth(card).get_by_role("button", name=re.compile(kind)).click()
+        content = Path(waiting.value.path()).read_bytes()
+        assert content.startswith(begins)
+        assert len(content) > 1500
+
+
+def test_a_chart_and_its_table_agree(visit):
+    page = visit.go("#fit?model=Qwen/Qwen3-8B&gpu=H100")
+    page.locator(".twin summary").first.click()
+    expected = kvgauge.fit("Qwen/Qwen3-8B", context=32768, sequences=8, gpu="H100", engine="vllm").to_dict()
+    table = page.locator(".twin table").first.inner_text()
+    for allocation in expected["devices"][0]["allocations"]:
+        assert f"{allocation['bytes']:,} B" in table
