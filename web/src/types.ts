@@ -166,7 +166,9 @@ export interface Verdict {
 
 export interface Suggestion {
   code: string;
+  fits?: boolean;
   effect: Record<string, number | string>;
+  change?: Record<string, unknown>;
   message: string;
 }
 

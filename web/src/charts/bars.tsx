@@ -83,7 +83,7 @@ export function Bars({ bars, limit, summary }: Props) {
         <g class="axis">
           <text x={left} y={height - 4}>0</text>
           {marks[1] !== null && marks[1] !== undefined ? (
-            <text x={left + scale(marks[1])} y={height - 4} text-anchor="end">{t("bars.memory", { size: bytes(marks[1]) })}</text>
+            <text x={left + Math.max(scale(marks[1]), 24)} y={height - 4} text-anchor={scale(marks[1]) > 170 ? "end" : "start"}>{t("bars.memory", { size: bytes(marks[1]) })}</text>
           ) : null}
           {largest > (marks[1] ?? 0) * 1.25 ? <text x={left + room} y={height - 4} text-anchor="end">{bytes(largest)}</text> : null}
         </g>

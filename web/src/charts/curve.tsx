@@ -74,7 +74,10 @@ export function Curve({ lines, end, context, limit, longest, summary, onPick }: 
   };
   const now = lines[0];
   const held = now ? now.at(context) : 0n;
-  const side = x(context) > PAD.left + inner.wide * 0.7 ? "end" : "start";
+  // A curve rises, so the space above it is on the left; near the axis there is none, but some below.
+  const side = x(context) > PAD.left + 190 ? "end" : "start";
+  const nowY = Math.max(PAD.top + 12, side === "end" || y(Number(held)) > HEIGHT - PAD.bottom - 40 ? y(Number(held)) - 12 : y(Number(held)) + 22);
+  const low = shownLimit && y(limit) > PAD.top + inner.tall * 0.6;
   return (
     <div ref={place} class="chart-place">
       <svg ref={drawing} class={`chart curve ${onPick ? "pick" : ""}`} width={width} height={HEIGHT} role="img" aria-label={summary} onPointerDown={pick} onPointerMove={pick}>
@@ -98,7 +101,7 @@ export function Curve({ lines, end, context, limit, longest, summary, onPick }: 
         {longest !== null && longest > 0 && longest < end ? (
           <g>
             <line x1={x(longest)} x2={x(longest)} y1={PAD.top} y2={HEIGHT - PAD.bottom} class="longest" />
-            <text x={x(longest) + (x(longest) > width * 0.6 ? -6 : 6)} y={HEIGHT - PAD.bottom - 8} text-anchor={x(longest) > width * 0.6 ? "end" : "start"} class="tick">{t("curve.longest", { tokens: count(longest) })}</text>
+            <text x={x(longest) + (x(longest) > width * 0.6 ? -6 : 6)} y={low ? PAD.top + 14 : HEIGHT - PAD.bottom - 8} text-anchor={x(longest) > width * 0.6 ? "end" : "start"} class="tick">{t("curve.longest", { tokens: count(longest) })}</text>
           </g>
         ) : null}
         {lines.map((line, at) => {
@@ -116,7 +119,7 @@ export function Curve({ lines, end, context, limit, longest, summary, onPick }: 
             <line x1={x(context)} x2={x(context)} y1={y(Number(held))} y2={HEIGHT - PAD.bottom} class="now-line" />
             <circle cx={x(context)} cy={y(Number(held))} r="5.5" class="now" />
             {lines.length === 1 ? (
-              <text x={x(context) + (side === "end" ? -10 : 10)} y={Math.max(PAD.top + 10, y(Number(held)) - 10)} text-anchor={side} class="now-label">
+              <text x={x(context) + (side === "end" ? -10 : 10)} y={nowY} text-anchor={side} class="now-label">
                 {t("curve.now", { size: bytes(held), tokens: count(context) })}
               </text>
             ) : null}

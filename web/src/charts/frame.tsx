@@ -78,10 +78,12 @@ interface Props {
   table?: { head: string[]; rows: (string | number)[][] };
   aside?: ComponentChildren;
   lead?: ComponentChildren;
+  /** Across both columns of a wide screen. */
+  wide?: boolean;
 }
 
 /** A card with a chart. The first `svg.chart` in it is what is saved. */
-export function ChartCard({ title, name, children, table, aside, lead }: Props) {
+export function ChartCard({ title, name, children, table, aside, lead, wide = false }: Props) {
   const { t } = useText();
   const place = useRef<HTMLElement>(null);
   const drawing = () => place.current?.querySelector<SVGSVGElement>("svg.chart") ?? null;
@@ -90,7 +92,7 @@ export function ChartCard({ title, name, children, table, aside, lead }: Props) 
     if (svg) void use(svg);
   };
   return (
-    <section class="card chart-card" ref={place} aria-label={title}>
+    <section class={`card chart-card ${wide ? "wide" : ""}`} ref={place} aria-label={title}>
       <header class="card-head">
         <h2>{title}</h2>
         {aside}

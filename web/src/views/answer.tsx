@@ -42,7 +42,7 @@ function FitBars({ fit, size }: { fit: FitAnswer; size: SizeAnswer | null }) {
   const segments = worst ? deviceSegments(worst, held[worst.rank] ?? null) : [];
   const whole = worst?.memory_bytes ?? segments.reduce((sum, part) => sum + part.bytes, 0);
   return (
-    <ChartCard title={t("bars.title")} name="memory" aside={<span class="card-aside">{fit.devices.length > bars.length ? t("bars.shown", { shown: bars.length, all: fit.devices.length }) : ""}</span>}
+    <ChartCard wide title={t("bars.title")} name="memory" aside={<span class="card-aside">{fit.devices.length > bars.length ? t("bars.shown", { shown: bars.length, all: fit.devices.length }) : ""}</span>}
       table={{
         head: [t("bars.device"), t("parts.name"), t("parts.bytes"), t("parts.exact"), t("assume.range"), t("parts.grade")],
         rows: fit.devices.flatMap((device) => [
@@ -64,7 +64,7 @@ function SizeBars({ size }: { size: SizeAnswer }) {
   const segments = bars[0]?.segments ?? [];
   const label = (one: Allocation) => w("allocation", one.name);
   return (
-    <ChartCard title={t("bars.title.size")} name="memory"
+    <ChartCard wide title={t("bars.title.size")} name="memory"
       table={{
         head: [t("bars.device"), t("parts.name"), t("parts.bytes"), t("parts.exact"), t("parts.grade")],
         rows: allocations.map((one) => [one.place, label(one), bytes(one.bytes), exactBytes(one.bytes), w("grade", one.grade)]),

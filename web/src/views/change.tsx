@@ -2,21 +2,35 @@
 import { count } from "../format";
 import { useText } from "../i18n";
 import type { Question } from "../state/question";
-import { ask } from "../state/store";
+import { ask, usePage } from "../state/store";
 import type { FitAnswer, Suggestion } from "../types";
+import { Icon } from "../ui/icons";
 import { Num } from "../ui/num";
 
-/** What pressing a suggestion sets, where its effect says so. */
-function changeOf(suggestion: Suggestion): Partial<Question> | null {
-  const { effect, code } = suggestion;
-  if (code.startsWith("kv_dtype_")) return { kv: code.slice("kv_dtype_".length) };
-  if (typeof effect.max_context_tokens === "number") return { context: effect.max_context_tokens };
-  if (typeof effect.max_sequences === "number" && effect.max_sequences > 0) return { sequences: effect.max_sequences };
-  const change: Partial<Question> = {};
-  if (typeof effect.gpu === "string") Object.assign(change, { target: "gpu", gpu: effect.gpu });
-  if (typeof effect.num_gpus === "number") Object.assign(change, { count: effect.num_gpus, tp: 0, pp: 0, dp: 0 });
-  if (typeof effect.weights === "string") change.weights = effect.weights;
-  return Object.keys(change).length ? change : null;
+/** Keywords of the library's `fit` under the names of the question. */
+const TEXTS: Record<string, keyof Question> = { kv_dtype: "kv", weights: "weights", engine_args: "args", reserve: "reserve", utilization: "utilization", shared_prefix: "prefix" };
+const COUNTS = ["sequences", "tp", "pp", "dp", "ep", "dcp", "mtp"] as const;
+
+/** What pressing a suggestion sets: the keywords that it changes; null where the page has no field for one. */
+export function changeOf(suggestion: Suggestion, question: Question): Partial<Question> | null {
+  const found: Record<string, unknown> = {};
+  for (const [name, value] of Object.entries(suggestion.change ?? {})) {
+    if (name === "gpu_file" || value === null) {
+      if (name === "weights") found.weights = "";
+    } else if (name === "context") found.context = Number(value);
+    else if (name === "model") Object.assign(found, { model: String(value), config: "", configName: "" });
+    else if (name === "gpu") {
+      const [, gpu = "", count = "1"] = /^(.*?)(?::(\d+))?$/.exec(String(value)) ?? [];
+      Object.assign(found, { target: "gpu", gpu, count: Number(count) });
+    } else if (name === "engine") {
+      const [engine = "", version = ""] = String(value).split("@");
+      Object.assign(found, { engine, version });
+    } else if ((COUNTS as readonly string[]).includes(name)) found[name] = Number(value);
+    else if (name === "engine_args") found.args = [question.args, String(value)].filter(Boolean).join(" ");
+    else if (TEXTS[name]) found[TEXTS[name]] = String(value);
+    else return null;
+  }
+  return Object.keys(found).length ? (found as Partial<Question>) : null;
 }
 
 function Try({ change }: { change: Partial<Question> }) {
@@ -27,6 +41,7 @@ function Try({ change }: { change: Partial<Question> }) {
 /** The card of what would change the answer. */
 export function Change({ fit }: { fit: FitAnswer }) {
   const { t, w } = useText();
+  const { question } = usePage();
   const { max_context_tokens: longest, max_sequences: most, kv_pool: pool, request } = fit;
   const facts = (by: string) => [t("change.limitedBy", { what: w("limited", by) })];
   return (
@@ -59,9 +74,10 @@ export function Change({ fit }: { fit: FitAnswer }) {
           </li>
         ) : null}
         {fit.suggestions.map((suggestion) => {
-          const change = changeOf(suggestion);
+          const change = changeOf(suggestion, question);
           return (
             <li class="suggestion">
+              <span class={`mark ${suggestion.fits ? "mark-fits" : ""}`}><Icon name={suggestion.fits ? "check" : "arrow"} /></span>
               <span class="change-name">{suggestion.message}</span>
               {change ? <Try change={change} /> : null}
             </li>

@@ -89,7 +89,7 @@ export function CompareView({ answer }: { answer: Answer<CompareAnswer> }) {
         </section>
       ) : null}
       <Share json={answer.value} markdown={() => compareMarkdown(answer.value as CompareAnswer, t)} />
-      <section class="card" aria-labelledby={`${id}t`}>
+      <section class="card wide" aria-labelledby={`${id}t`}>
         <header class="card-head"><h2 id={`${id}t`}>{t("compare.title")}</h2></header>
         <div class="scroll" tabIndex={0} role="region" aria-labelledby={`${id}t`}>
           <table class="compare">

@@ -1,7 +1,7 @@
 /** The layers of a model as a strip: what each keeps, and the groups with their formulas. */
 import { bytes, count } from "../format";
 import { useText } from "../i18n";
-import type { SizeAnswer } from "../types";
+import type { Group, SizeAnswer } from "../types";
 import { Formula } from "../ui/formula";
 import { Num } from "../ui/num";
 import { useWidth } from "../charts/frame";
@@ -13,9 +13,12 @@ export function Layers({ size }: { size: SizeAnswer }) {
   const { t, w } = useText();
   const [place, width] = useWidth<HTMLDivElement>();
   const { groups, layers = [] } = size.cache;
+  const title = (group: Group) => (group.kind === "none" ? w("allocation", group.name) : w("layer", group.kind));
   const kinds = [...new Set(layers.map((layer) => layer.kind))];
   const seen = new Map<number, string[]>();
   for (const layer of layers) seen.set(layer.index, [...(seen.get(layer.index) ?? []), layer.kind]);
+  // What lies between the layers of an engine's pages is no layer of the model.
+  for (const [index, found] of seen) if (found.length > 1) seen.set(index, found.filter((kind) => kind !== "none"));
   const cells = [...seen].sort(([a], [b]) => a - b);
   const step = width / Math.max(1, cells.length);
   const high = 26;
@@ -42,10 +45,10 @@ export function Layers({ size }: { size: SizeAnswer }) {
           <tbody>
             {groups.map((group) => (
               <tr>
-                <th scope="row"><span class="with-dot"><i class={`dot layer-${SHADES.indexOf(group.kind) + 1}`} />{w("layer", group.kind)}</span></th>
+                <th scope="row"><span class="with-dot"><i class={`dot layer-${SHADES.indexOf(group.kind) + 1}`} />{title(group)}</span></th>
                 <td class="right">{count(group.num_layers)}</td>
                 <td><Formula text={group.formula} /></td>
-                <td class="right"><Num value={group.bytes} text={bytes(group.bytes)} topic={{ title: w("layer", group.kind), steps: [`group.${group.name}`] }} /></td>
+                <td class="right"><Num value={group.bytes} text={bytes(group.bytes)} topic={{ title: title(group), steps: [`group.${group.name}`] }} /></td>
               </tr>
             ))}
           </tbody>

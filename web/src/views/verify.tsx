@@ -104,7 +104,7 @@ export function VerifyView() {
       </section>
       <Share json={answer.value} markdown={() => table([t("verify.quantity"), t("verify.measured"), t("verify.predicted"), t("verify.verdict")], lines.map((line) => [line.quantity, figure(line.measured, line.unit), figure(line.predicted, line.unit), line.verdict]))} />
       {lines.length ? (
-        <section class="card" aria-label={t("verify.lines")}>
+        <section class="card wide" aria-label={t("verify.lines")}>
           <header class="card-head"><h2>{t("verify.lines")}</h2></header>
           <div class="scroll" tabIndex={0} role="region" aria-label={t("verify.lines")}>
             <table class="verify">
