@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from statistics import median
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,8 +17,8 @@ from kvgauge.engines.tensorrt_llm.settings import TrtllmSettings
 from kvgauge.engines.vllm.devices import GpuClass, gpu_class
 from kvgauge.engines.vllm.settings import VllmSettings
 from kvgauge.estimate import Estimate, Running, estimate, pool_range
-from kvgauge.overhead_accuracy import cross_validation, in_sample, summaries
-from kvgauge.overhead_drivers import image_token_bytes
+from kvgauge.overhead_accuracy import OTHER_POOLS, cross_validation, in_sample, summaries
+from kvgauge.overhead_drivers import image_item_tokens, image_token_bytes
 from kvgauge.overhead_evidence import evidence
 from kvgauge.overhead_fit import fit
 from kvgauge.overhead_running import sglang_running, tensorrt_llm_running, vllm_running
@@ -71,16 +73,40 @@ def test_one_family_left_out(capsys):
                 end="",
             )
     by_name = {(total.engine, total.quantity): total for total in summaries(rows)}
-    assert by_name["vllm", "activation"].median_error_fraction < 0.05
-    assert by_name["vllm", "pool"].median_error_fraction < 0.05
+    peaks = by_name["vllm", "activation"]
+    assert peaks.median_error_fraction < 0.02
+    assert peaks.within >= 0.9 * peaks.records
+    assert peaks.optimistic <= 1
+
+
+#: Left out: a pool of 0.6.5, whose only records are of its family. As shipped: by 0.57 GiB, of an image encoder.
+TOO_LARGE = {cross_validation: {"vllm-035"}, in_sample: {"vllm-120"}}
+
+
+@pytest.mark.parametrize("rows", [cross_validation, in_sample], ids=["left out", "shipped"])
+def test_pools_meet_their_goals(rows):
+    """The 60-run set at hand and every log that prints all terms: the goals that docs/accuracy.md states."""
+    pools = [row for row in rows() if row.engine == "vllm" and row.quantity == "pool"]
+    assert len(pools) >= 24
+    assert median(abs(row.error_fraction) for row in pools) < 0.02
+    assert sum(row.within for row in pools) >= 0.9 * len(pools)
+    assert median(row.high_bytes - row.low_bytes for row in pools) <= 2 * GIB
+    too_large = {row.record for row in pools if row.central_bytes - row.measured_bytes > GIB / 2}
+    assert too_large == TOO_LARGE[rows]
 
 
 def test_the_calibration_set_without_its_families():
     """Pools of the 60-run H100 set that are at hand, each with its model family unseen."""
     pools = [row for row in cross_validation() if row.quantity == "pool" and "0.19.0" in row.source]
-    assert len(pools) == 7
+    assert len(pools) == 10
     assert all(row.within and abs(row.error_fraction) < 0.02 for row in pools)
     assert all(row.central_bytes - row.measured_bytes < GIB / 2 for row in pools)
+
+
+def test_pools_that_are_not_of_the_goals_are_counted_apart():
+    others = {row.record for row in in_sample() if row.quantity == OTHER_POOLS}
+    assert {"vllm-109", "vllm-452", "vllm-468", "vllm-484"} <= others
+    assert all(r.facts["scope"] in ("set", "terms", "other") for r in evidence() if r.quantity == "pool")
 
 
 def test_ranges_hold_what_they_were_fitted_on():
@@ -119,9 +145,9 @@ def test_properties(name, version, tokens, sequences, ranks, sizes, capability, 
     found = terms(name, running)
     for term in found.values():
         assert 0 <= term.low_bytes <= term.central_bytes <= term.high_bytes
-        assert term.grade in ("measured", "assumed")
+        assert term.grade in ("exact", "measured", "assumed")
         assert term.because
-        assert term.records or term.grade == "assumed"
+        assert term.records or term.grade != "measured"
     peak = found["activations"]
     for more in (
         replace(running, batched_tokens=tokens + 512),
@@ -150,6 +176,48 @@ def test_the_guess_of_graphs_comes_off_the_pool_from_0_21_on():
     assert pool_range(80 * GIB, "0.9", GIB, after.values()) < pool_range(
         80 * GIB, "0.9", GIB, before.values()
     )
+
+
+def test_the_second_runner_guesses_no_graphs_until_it_does():
+    """Dense Qwen3 is served by it from 0.22 on, routed experts from 0.29 on, both but for an ngram drafter."""
+
+    def names(model: str, version: str, **told: object) -> set[str]:
+        return set(terms(model, replace(H100, version=version, **told)))
+
+    assert "graph_estimate" in names(DENSE, "0.21.0")
+    assert "graph_estimate" not in names(DENSE, "0.22.0") | names(DENSE, "0.28.0")
+    assert "graph_estimate" in names(DENSE, "0.29.0") & names(EXPERTS, "0.28.0")
+    assert "sampling_state" not in names(EXPERTS, "0.28.0")
+    assert "sampling_state" in names(EXPERTS, "0.29.0")
+    drafted = {"speculative_tokens": 3, "drafter": "ngram"}
+    assert "graph_estimate" in names(DENSE, "0.26.0", **drafted)
+    forced = {"speculative_tokens": 8, "drafter": "dspark"}
+    assert "graph_estimate" not in names(EXPERTS, "0.26.0", **forced)
+
+
+def test_counts_of_words_come_off_the_pool_from_0_27_on():
+    """A count of 4 bytes a word and sequence, and two bits (v1/worker/gpu/sample/penalties.py)."""
+    before, after = (terms(DENSE, replace(H100, version=v))["sampling_state"] for v in ("0.26.0", "0.27.0"))
+    assert after.central_bytes == 1024 * (151936 * 4 + 2 * 4748 * 4)
+    assert not before.budgeted
+    assert after.budgeted
+
+
+def test_replicas_that_share_experts_see_the_tokens_of_all():
+    alone, shared = (
+        terms(EXPERTS, replace(H100, replicas=n, expert_parallel=n > 1))["activations"] for n in (1, 8)
+    )
+    assert shared.central_bytes > alone.central_bytes + GIB
+    assert terms(DENSE, replace(H100, replicas=8))["activations"] == terms(DENSE, H100)["activations"]
+
+
+def test_a_large_image_is_profiled_whole():
+    name = "Qwen/Qwen2.5-VL-7B-Instruct"
+    config = kvgauge.load(name, offline=True).raw.config
+    small = replace(H100, batched_tokens=2048, image_token_bytes=image_token_bytes(config))
+    large = replace(small, image_item_tokens=image_item_tokens(config))
+    found = [terms(name, running)["activations"].central_bytes for running in (small, large)]
+    assert found[1] - found[0] == (16384 - 2048) * (2 * 3584 + 28 * 28 * 2 * 12)
 
 
 def test_no_weights_leave_out_what_depends_on_shapes():

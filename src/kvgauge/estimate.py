@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, hypot
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from kvgauge.architecture import ModelArchitecture
 from kvgauge.engines.vllm.versions import parse_version
-from kvgauge.overhead_drivers import Running, Widths, packs_experts, widths_of
+from kvgauge.overhead_drivers import Running, Widths, is_quantised, packs_experts, widths_of
+from kvgauge.overhead_runner import COUNTS_CONSUMED, SECOND_GUESSES_GRAPHS, is_second_runner, version_of
 from kvgauge.overhead_terms import (
     Coefficients,
     Range,
@@ -23,18 +24,17 @@ from kvgauge.overhead_terms import (
     beside_torch,
     captured,
     coefficients,
+    estimated_graphs,
     forward_pass,
     logits_bytes,
-    version_of,
+    sampling_state,
 )
 from kvgauge.stored_weights import StoredWeights
 
 Kind = Literal["activations", "graphs", "runtime", "compute"]
 
-#: From here on an estimate of the graphs is taken off the pool (the log says 0.21).
-_ESTIMATES_GRAPHS = parse_version("0.20.2.dev0")
-#: From here on a runner is in use of which some logs show no such estimate.
-_MAY_NOT_ESTIMATE = parse_version("0.26.0.dev0")
+#: From here on an estimate of the graphs is taken off the pool (vllm/envs.py; the log says 0.21).
+_ESTIMATES_GRAPHS = parse_version("0.20.0.dev0")
 #: Of a forward pass that no record stands behind.
 _ASSUMED_SPREAD = 0.5
 #: Copies of fp32 logits while sampling: themselves and their probabilities.
@@ -85,54 +85,70 @@ def estimate(
     >>> running = Running("vllm", "0.19.0", 8192, 1024, 32768, graph_sizes=51, capability=(9, 0))
     >>> [(e.name, round(e.central_bytes / 2**30, 1)) for e in estimate(model.architecture,
     ...     model.weighed.stored, running)]
-    [('activations', 2.2), ('non_torch', 0.2), ('graphs', 0.5), ('context', 0.5)]
+    [('activations', 2.2), ('non_torch', 0.2), ('graphs', 0.5), ('context', 0.6)]
     """
     found = (constants or coefficients()).get(running.engine)
     if found is None:
         return ()
-    widths, packed = None, False
+    widths, packed, second = None, False, False
     if stored is not None:
         widths = widths_of(architecture, (item.family for item in stored.families), running)
         packed = packs_experts(stored.families)
-    return tuple(_TERMS[running.engine](widths, running, found, packed))
+    if widths is not None and stored is not None:
+        quantised = is_quantised(stored.families)
+        second = is_second_runner(architecture, running, experts=widths.has_experts, quantised=quantised)
+    return tuple(_TERMS[running.engine](widths, running, found, _Kind(packed, second)))
 
 
-def _vllm(widths: Widths | None, running: Running, found: Coefficients, packed: bool) -> Iterator[Estimate]:
+class _Kind(NamedTuple):
+    """Args: packed: experts are in less than 8 bits. second: vLLM's second model runner serves."""
+
+    packed: bool
+    second: bool
+
+
+def _vllm(widths: Widths | None, running: Running, found: Coefficients, kind: _Kind) -> Iterator[Estimate]:
     if widths is not None:
-        peak = activation(widths, running, found, packed_experts=packed)
+        peak = activation(widths, running, found, packed_experts=kind.packed, second=kind.second)
         yield _made("activations", "activations", peak, _peak_words(widths, running, peak))
-    ranks = running.tensor * running.pipeline
+        if kind.second:
+            yield _sampling_state(widths, running)
+    ranks = running.tensor * running.pipeline * running.replicas
     beside = beside_torch(running, found["non_torch"])
     words = "libraries and workspaces outside torch" + (", buffers between ranks" if ranks > 1 else "")
     yield _made("non_torch", "runtime", beside, words)
     if widths is not None:
-        yield from _vllm_graphs(widths, running, found)
+        yield from _vllm_graphs(widths, running, found, kind)
     yield _made("context", "runtime", _plain(found["context"]), "the driver's context", budgeted=False)
 
 
-def _vllm_graphs(widths: Widths, running: Running, found: Coefficients) -> Iterator[Estimate]:
+def _sampling_state(widths: Widths, running: Running) -> Estimate:
+    size = sampling_state(widths, running)
+    words = f"counts of {widths.vocabulary:,} words for {running.sequences:,} sequences"
+    source = "vllm/v1/worker/gpu/sample/penalties.py"
+    # Before, the peak is counted from where they are held already, and they are no weights: none counts them.
+    budgeted = version_of(running) >= COUNTS_CONSUMED
+    return Estimate(
+        "sampling_state", "runtime", size, size, size, "exact", 0, words, source, budgeted=budgeted
+    )
+
+
+def _vllm_graphs(widths: Widths, running: Running, found: Coefficients, kind: _Kind) -> Iterator[Estimate]:
     words = f"{running.graph_sizes} batch sizes x {widths.layers} layers"
     graphs = captured(widths, running, found["graphs"])
-    if graphs.high:
-        yield _made("graphs", "graphs", graphs, words, budgeted=False)
+    if not graphs.high:
+        return
+    yield _made("graphs", "graphs", graphs, words, budgeted=False)
     version = version_of(running)
-    if graphs.high and version >= _ESTIMATES_GRAPHS:
-        beyond = found["graph_estimate"]["experts" if widths.has_experts else "dense"]
-        shown = Range(
-            0.0 if version >= _MAY_NOT_ESTIMATE else graphs.low + beyond["low"],
-            graphs.central + beyond["bytes"],
-            graphs.high + beyond["high"],
-            "measured" if beyond["records"] else "assumed",
-            beyond["records"],
-            beyond["source"],
-        )
+    if version >= (SECOND_GUESSES_GRAPHS if kind.second else _ESTIMATES_GRAPHS):
+        guess = estimated_graphs(widths, running, found["graph_estimate"])
         yield _made(
-            "graph_estimate", "graphs", shown, f"vllm's own guess before capture: {words}", held=False
+            "graph_estimate", "graphs", guess, f"vllm's own guess before capture: {words}", held=False
         )
 
 
-def _sglang(widths: Widths | None, running: Running, found: Coefficients, packed: bool) -> Iterator[Estimate]:
-    del packed
+def _sglang(widths: Widths | None, running: Running, found: Coefficients, kind: _Kind) -> Iterator[Estimate]:
+    del kind
     if widths is not None:
         yield from _forward(widths, running)
         graphs = captured(widths, running, found["graphs"])
@@ -144,24 +160,24 @@ def _sglang(widths: Widths | None, running: Running, found: Coefficients, packed
 
 
 def _tensorrt_llm(
-    widths: Widths | None, running: Running, found: Coefficients, packed: bool
+    widths: Widths | None, running: Running, found: Coefficients, kind: _Kind
 ) -> Iterator[Estimate]:
-    del packed
+    del kind
     if widths is not None:
         yield from _forward(widths, running)
     yield _made("context", "runtime", _plain(found["context"]), "the driver's context")
 
 
 def _llama_cpp(
-    widths: Widths | None, running: Running, found: Coefficients, packed: bool
+    widths: Widths | None, running: Running, found: Coefficients, kind: _Kind
 ) -> Iterator[Estimate]:
     """Yield what the memory breakdown calls unaccounted; compute buffers are the engine's own rules."""
-    del widths, running, packed
+    del widths, running, kind
     yield _made("context", "runtime", _plain(found["context"]), "the driver's context")
 
 
 _TERMS: Mapping[
-    str, Callable[[Widths | None, Running, Coefficients, bool], Iterator[Estimate]]
+    str, Callable[[Widths | None, Running, Coefficients, _Kind], Iterator[Estimate]]
 ] = MappingProxyType(
     {"vllm": _vllm, "sglang": _sglang, "tensorrt-llm": _tensorrt_llm, "llama.cpp": _llama_cpp}
 )  # fmt: skip
@@ -207,6 +223,7 @@ def pool_range(
     terms: Iterable[Estimate],
     *,
     weights_off_bytes: int = 0,
+    memory_off_bytes: tuple[int, int] = (0, 0),
 ) -> tuple[int, int, int]:
     """Return (low, central, high) of vLLM's pool on one rank; none is below 0.
 
@@ -217,6 +234,7 @@ def pool_range(
         memory_bytes: what the runtime reports as the total.
         weights_bytes: loaded on the rank.
         weights_off_bytes: how far off they may be, either way.
+        memory_off_bytes: how much less and more the total may be.
 
     >>> gib = 1 << 30
     >>> term = Estimate("activations", "activations", 2 * gib, gib, 4 * gib, "measured", 1, "")
@@ -226,8 +244,9 @@ def pool_range(
     share = ceil(memory_bytes * Fraction(str(utilization)))
     taken = [term for term in terms if term.budgeted]
     central = share - weights_bytes - sum(term.central_bytes for term in taken)
-    up = hypot(weights_off_bytes, *(term.central_bytes - term.low_bytes for term in taken))
-    down = hypot(weights_off_bytes, *(term.high_bytes - term.central_bytes for term in taken))
+    less, more = (float(Fraction(str(utilization)) * size) for size in memory_off_bytes)
+    up = hypot(weights_off_bytes, more, *(term.central_bytes - term.low_bytes for term in taken))
+    down = hypot(weights_off_bytes, less, *(term.high_bytes - term.central_bytes for term in taken))
     return max(0, int(central - down)), max(0, central), max(0, int(central + up))
 
 

@@ -25,6 +25,11 @@ _TERM = {
 
 #: Share that weights may be off by where no log prints them.
 _WEIGHTS_OFF = 0.01
+#: A pool predicted so much larger than it was counts as optimistic; so does a term so much smaller.
+OPTIMISTIC_BYTES = GIB // 2
+#: Pools of starts that an estimate does not claim to know: forks and other makers' ports, memory that is the
+#: host's too, logs that print no term.
+OTHER_POOLS = "pool_other"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +67,14 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """One quantity of one engine: how many records, how far off, how many inside their range."""
+    """One quantity of one engine: how many records, how far off, how many inside their range.
+
+    Args:
+        optimistic: records whose pool is predicted larger, or whose term smaller, by more than 0.5 GiB.
+        worst_optimistic_bytes: the most of that.
+        within: inside their range.
+        median_width_bytes: from the low to the high end.
+    """
 
     engine: str
     quantity: str
@@ -71,6 +83,7 @@ class Summary:
     worst_optimistic_bytes: int
     within: int
     median_width_bytes: int
+    optimistic: int
 
 
 def cross_validation() -> tuple[LeftOut, ...]:
@@ -115,9 +128,13 @@ def _left_out(record: Record, terms: tuple[Estimate, ...]) -> LeftOut | None:
             return None
         low, central, high = term.low_bytes, term.central_bytes, term.high_bytes
     return LeftOut(
-        record.id, record.running.engine, record.quantity, record.family, int(record.figure_bytes), central,
+        record.id, record.running.engine, _named(record), record.family, int(record.figure_bytes), central,
         low, high, record.fitted, record.source, str(record.facts.get("note", "")),
     )  # fmt: skip
+
+
+def _named(record: Record) -> str:
+    return OTHER_POOLS if record.facts.get("scope") == "other" else record.quantity
 
 
 def summaries(rows: Iterable[LeftOut]) -> tuple[Summary, ...]:
@@ -127,16 +144,18 @@ def summaries(rows: Iterable[LeftOut]) -> tuple[Summary, ...]:
         groups.setdefault((row.engine, row.quantity), []).append(row)
     found = []
     for (engine, quantity), own in groups.items():
-        sign = 1 if quantity == "pool" else -1
+        sign = 1 if quantity in ("pool", OTHER_POOLS) else -1
         errors = [abs(row.error_fraction) for row in own]
-        optimistic = max(sign * (row.central_bytes - row.measured_bytes) for row in own)
+        beyond = [sign * (row.central_bytes - row.measured_bytes) for row in own]
         widths = [row.high_bytes - row.low_bytes for row in own]
         inside = sum(row.within for row in own)
+        optimistic = sum(size > OPTIMISTIC_BYTES for size in beyond)
         found.append(
             Summary(
-                engine, quantity, len(own), median(errors), max(0, optimistic), inside, int(median(widths))
+                engine, quantity, len(own), median(errors), max(0, *beyond), inside, int(median(widths)),
+                optimistic,
             )
-        )
+        )  # fmt: skip
     return tuple(found)
 
 

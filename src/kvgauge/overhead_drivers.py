@@ -6,13 +6,16 @@ values of the widest block; sampling holds a row of logits for each sequence.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
+from math import isqrt
 
 from kvgauge.architecture import ModelArchitecture
-from kvgauge.data import read_row
+from kvgauge.data import read_data, read_row
 from kvgauge.engines.vllm.versions import parse_version
-from kvgauge.layers import LayerKind, Role, Stream
+from kvgauge.layers import LayerKind, Mechanism, Role, Stream
 from kvgauge.sharding import TOWERS
 from kvgauge.stored_weights import StoredFamily
 from kvgauge.weights import Part, TensorFamily, WeightShard
@@ -43,6 +46,7 @@ class Running:
         sequences: most sequences of a step; each has a row of logits.
         max_model_tokens: longest request.
         tensor, pipeline: ranks.
+        replicas: data-parallel ranks that share their experts, so that each sees the tokens of all.
         nodes: machines that the ranks are spread over.
         expert_parallel: each rank holds whole experts.
         eager: no graphs are captured.
@@ -52,7 +56,10 @@ class Running:
         linked: GPUs are joined by NVLink or the like; None where not known.
         image_token_bytes: pixels behind one token of an image, in 32 bits; a profiling pass holds images for
             its whole batch, and their encoder's output. 0: none come, or not known.
+        image_item_tokens: tokens of the largest image, which an encoder is profiled with where it exceeds the
+            batch. 0: none, or not known.
         images: images, video or sound may come.
+        drafter: the engine's word for what drafts; empty: nothing does.
     """
 
     engine: str
@@ -62,6 +69,7 @@ class Running:
     max_model_tokens: int
     tensor: int = 1
     pipeline: int = 1
+    replicas: int = 1
     nodes: int = 1
     expert_parallel: bool = False
     eager: bool = False
@@ -70,7 +78,9 @@ class Running:
     capability: tuple[int, int] | None = None
     linked: bool | None = None
     image_token_bytes: int = 0
+    image_item_tokens: int = 0
     images: bool = True
+    drafter: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +137,8 @@ def widths_of(
         return None
     vocabulary, hidden = table
     ranks = running.tensor
-    plain, blocks, buffers = _blocks(held, hidden, ranks, whole_experts=running.expert_parallel)
+    passes = _delta_passes(architecture, ranks)
+    plain, blocks, buffers = _blocks(held, hidden, ranks, passes, whole_experts=running.expert_parallel)
     latent = _latent_streams(architecture)
     index = _index_streams(architecture)
     return Widths(
@@ -156,11 +167,40 @@ def _index_streams(architecture: ModelArchitecture) -> list[Stream]:
     return [s for group in architecture.groups for s in group.streams if s.role is Role.INDEX]
 
 
+#: Tokens of a chunk of the delta rule, whose states are kept at each end (layers/fla/ops/chunk*.py).
+_CHUNK = 64
+#: Copies that a pass of the delta rule makes beside its projections, in 16 bits: rows of keys, of values, and
+#: of the chunk's own square (fp32 counts twice; layers/fla/ops/{chunk,wy_fast,kda}.py).
+_DELTA_COPIES = {Mechanism.GATED_DELTA_NET: (2, 4, 1), Mechanism.KIMI_DELTA: (6, 5, 3)}
+
+
+def _delta_passes(architecture: ModelArchitecture, ranks: int) -> dict[int, int]:
+    """Return the values that a pass of a gated delta rule makes of one token, by layer, on one rank."""
+    found: dict[int, int] = {}
+    for group in architecture.groups:
+        copies = _DELTA_COPIES.get(group.mechanism)
+        states = [s for s in group.streams if s.role is Role.RECURRENT]
+        if copies is None or not states:
+            continue
+        heads, state = states[0].vectors, states[0].width
+        side = isqrt(state)
+        convolved = sum(s.vectors * s.width for s in group.streams if s.role is Role.CONV)
+        keys, values, squares = copies
+        each = (keys + values) * side + squares * _CHUNK + -(-state // _CHUNK)
+        found |= dict.fromkeys(group.indices, -(-(heads * each + convolved) // ranks))
+    return found
+
+
 def _blocks(
-    families: tuple[TensorFamily, ...], hidden: int, ranks: int, *, whole_experts: bool
+    families: tuple[TensorFamily, ...],
+    hidden: int,
+    ranks: int,
+    passes: Mapping[int, int],
+    *,
+    whole_experts: bool,
 ) -> tuple[list[int], list[int], list[int]]:
     """Return inner values of every block without and with routed experts, and of the experts' buffers."""
-    inner: dict[tuple[str, int], int] = {}
+    inner: dict[tuple[str, int], int] = {("state", layer): width for layer, width in passes.items()}
     routed: dict[int, list[int]] = {}
     for family in families:
         block = _BLOCKS.get(family.part)
@@ -200,6 +240,15 @@ def packs_experts(families: Iterable[StoredFamily]) -> bool:
     )
 
 
+def is_quantised(families: Iterable[StoredFamily]) -> bool:
+    """Return whether matrices are stored in less than 16 bits a value."""
+    return any(
+        len(item.family.shape) > 1
+        and item.format.stored_bytes(item.family.shape) < 1.9 * item.family.num_elements
+        for item in families
+    )
+
+
 def graph_sizes(version: str | None, sequences: int, speculative_tokens: int, *, wide: bool) -> int:
     """Return how many batch sizes vLLM captures as graphs by default.
 
@@ -216,6 +265,22 @@ def graph_sizes(version: str | None, sequences: int, speculative_tokens: int, *,
     step = 16 if found >= parse_version("0.12.0.dev0") else 8
     sizes = [1, 2, 4, *range(8, 256, 8), *range(256, 1025, step)]
     return sum(size <= largest for size in sizes)
+
+
+@lru_cache(maxsize=1)
+def _item_tokens() -> Mapping[str, int]:
+    found: Mapping[str, int] = json.loads(read_data("image_items.json"))["tokens"]
+    return found
+
+
+def image_item_tokens(config: Mapping[str, object]) -> int:
+    """Return the tokens of the largest image that a model's own processor makes; 0 where that is not known.
+
+    >>> image_item_tokens({"model_type": "qwen2_5_vl"}), image_item_tokens({"model_type": "llama"})
+    (16384, 0)
+    """
+    kind = config.get("model_type")
+    return _item_tokens().get(kind, 0) if isinstance(kind, str) else 0
 
 
 _PIXEL_BYTES = 4 * 3

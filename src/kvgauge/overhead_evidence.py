@@ -6,20 +6,33 @@ what is gone of a card before the engine counts, buffers, pool), ``gib``, ``mode
 ``family``; then how it was run: ``gpu``, ``capability``, ``memory_gib`` (total, as the runtime reports it),
 ``batched_tokens``, ``sequences``, ``max_model_tokens``, ``tensor``, ``nodes``, ``linked`` (by NVLink),
 ``expert_parallel``, ``speculative_tokens``, ``eager``, ``graph_sizes``, ``weights_gib``, ``utilization``;
-``count``: a figure that several models showed; ``source``; ``fit``: false for what only checks, ``note`` says
-why. A field that is left out is its default, or not known.
+``drafter``: what drafts, in vLLM's word; ``scope`` of a pool: ``set`` (the 60-run set on H100, and the
+article), ``terms`` (the log prints every term), ``other``; ``count``: a figure that several models showed;
+``source``; ``fit``: false for what only checks, ``note`` says why. A field that is left out is its default,
+or not known.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from kvgauge.architecture import ModelArchitecture
 from kvgauge.data import read_data
-from kvgauge.overhead_drivers import Running, Widths, graph_sizes, image_token_bytes, packs_experts, widths_of
+from kvgauge.overhead_drivers import (
+    Running,
+    Widths,
+    graph_sizes,
+    image_item_tokens,
+    image_token_bytes,
+    is_quantised,
+    packs_experts,
+    widths_of,
+)
+from kvgauge.overhead_runner import is_second_runner
 from kvgauge.stored_weights import StoredWeights
 from kvgauge.units import GIB
 from kvgauge.workload import Parallelism
@@ -41,6 +54,7 @@ class Record:
     running: Running
     widths: Widths | None
     packed_experts: bool
+    second_runner: bool
     fitted: bool
     count: int
     source: str
@@ -66,6 +80,7 @@ def running_of(row: dict[str, Any]) -> Running:
     drafted = row.get("speculative_tokens", 0)
     sequences = row.get("sequences") or 0
     tokens = row.get("batched_tokens") or 0
+    config: Mapping[str, object] = _model(row["model"]).raw.config if row.get("model") else {}
     return Running(
         row["engine"],
         row.get("version"),
@@ -80,7 +95,9 @@ def running_of(row: dict[str, Any]) -> Running:
         speculative_tokens=drafted,
         capability=(capability[0], capability[1]) if capability else None,
         linked=row.get("linked"),
-        image_token_bytes=image_token_bytes(_model(row["model"]).raw.config) if row.get("model") else 0,
+        image_token_bytes=image_token_bytes(config),
+        image_item_tokens=image_item_tokens(config),
+        drafter=row.get("drafter", "mtp") if drafted else "",
     )
 
 
@@ -94,13 +111,15 @@ def _default_sizes(row: dict[str, Any], sequences: int, drafted: int) -> int:
 
 def _record(row: dict[str, Any]) -> Record:
     running = running_of(row)
-    widths, packed = None, False
+    widths, packed, second = None, False, False
     if row.get("model"):
         model = _model(row["model"])
         stored = _stored(row["model"], row.get("weights"))
         if stored is not None:
             widths = widths_of(model.architecture, (item.family for item in stored.families), running)
             packed = packs_experts(stored.families)
+            experts, quantised = widths is not None and widths.has_experts, is_quantised(stored.families)
+            second = is_second_runner(model.architecture, running, experts=experts, quantised=quantised)
     return Record(
         row["id"],
         row["quantity"],
@@ -109,6 +128,7 @@ def _record(row: dict[str, Any]) -> Record:
         running,
         widths,
         packed,
+        second,
         row["fit"],
         row.get("count", 1),
         row["source"],
@@ -155,6 +175,7 @@ def loaded_weights(record: Record) -> int | None:
         model_type=architecture.model_type,
         compute_capability=record.running.capability or (9, 0),
         model_dtype=architecture.model_dtype,
+        version=record.running.version,
     )
     held = rank_tensors(
         stored, Parallelism(record.running.tensor), num_layers=architecture.num_layers, policy=policy

@@ -6,31 +6,39 @@ The records are ``data/overhead_evidence.jsonl``; ``tools/fit_overhead.py`` writ
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from math import sqrt
 from statistics import median
 from typing import Any
 
 from kvgauge.engines.vllm.versions import parse_version
 from kvgauge.overhead_evidence import Record
-from kvgauge.overhead_terms import ROUNDING, Peak, matching, peak_of, version_of
+from kvgauge.overhead_runner import version_of
+from kvgauge.overhead_terms import ROUNDING, Peak, matching, peak_of
 from kvgauge.units import GIB
 
 #: Share of records that a range is to hold.
 _HELD = 0.9
 #: No range is narrower than this share of the figure: two decimals and a driver's whims.
 _LEAST_SPREAD = 0.04
+#: Where in a group's records the central value lies: a pool that is smaller than predicted stops a start, one
+#: that is larger does not.
+_CAUTION = 0.75
 #: Where nothing was recorded.
 _ASSUMED_SPREAD = 0.3
 
 #: Copies of fp32 logits that sampling holds, where the code tells them: 16-bit logits are half a copy, then
-#: the fp32 logits, their probabilities and as many random values (v1/sample/sampler.py); from 0.27 on the
-#: logits alone (v1/worker/gpu/sample/sampler.py), or the older path where a model needs it. Before 0.17
-#: sorting for top-k and top-p takes more, which is fitted.
+#: the fp32 logits, their probabilities and as many random values (v1/sample/sampler.py). Before 0.17 sorting
+#: for top-k and top-p takes more, which is fitted.
 ERAS: tuple[tuple[str, float | None, float | None, str], ...] = (
     ("0.0.0", None, None, "sorted logits, top-k and top-p"),
     ("0.17.0.dev0", 3.5, None, "logits in 16 and 32 bits, probabilities, random values"),
-    ("0.27.0.dev0", 1.5, 3.5, "logits in 16 and 32 bits"),
+)
+#: The same of the second runner (v1/worker/gpu/sample/sampler.py): logits in 16 and 32 bits; from 0.33 on a
+#: profiling pass asks for top-k and top-p too, which FlashInfer makes a masked copy and probabilities for,
+#: and the runner's own kernel, where that is missing, nothing.
+SECOND_ERAS: tuple[tuple[str, float | None, float | None, str], ...] = (
+    ("0.22.0.dev0", 1.5, 2.5, "logits in 16 and 32 bits"),
+    ("0.33.0.dev0", 3.5, None, "logits in 16 and 32 bits, those of top-k and their probabilities"),
 )
 #: A drafting step samples for two rows a sequence: two more 16-bit rows, one more in 32 bits.
 SPECULATIVE_COPIES = 2.0
@@ -62,41 +70,58 @@ def _vllm(used: list[Record]) -> dict[str, Any]:
     ]
     forward = [(r, p) for r, p in peaks if _is_forward(r, p)]
     sampling = [(r, p) for r, p in peaks if not _is_forward(r, p)]
+    first = _eras([pair for pair in sampling if not pair[0].second_runner], ERAS)
+    second = [pair for pair in sampling if pair[0].second_runner]
     return {
-        "sampling": _eras(sampling),
+        "sampling": first,
+        "second_sampling": _eras(second, SECOND_ERAS, streams=first[-1]["streams"]),
         "speculative_copies": SPECULATIVE_COPIES,
         "forward": _spread([(r.figure_bytes, p.forward + p.images + p.kept) for r, p in forward]),
         "non_torch": _beside_torch([r for r in used if r.quantity == "non_torch"]),
         "graphs": _graphs([r for r in used if r.quantity == "graphs"]),
-        "graph_estimate": _beyond_graphs(used),
+        "graph_estimate": _guesses([r for r in used if r.quantity == "graph_estimate"]),
         "context": _range_of([r for r in used if r.quantity == "context"]),
     }
 
 
 def _is_forward(record: Record, peak: Peak) -> bool:
-    copies = 1.5 if _era(record) == 2 else 3.5 if _era(record) == 1 else 9.0
+    copies = _eras_of(record)[_era(record)][1] or 9.0
     return peak.forward > copies * peak.logits + 2 * peak.stream
+
+
+def _eras_of(record: Record) -> tuple[tuple[str, float | None, float | None, str], ...]:
+    return SECOND_ERAS if record.second_runner else ERAS
 
 
 def _era(record: Record) -> int:
     version = version_of(record.running)
-    return max(i for i, era in enumerate(ERAS) if version >= parse_version(era[0]))
+    return max(i for i, era in enumerate(_eras_of(record)) if i == 0 or version >= parse_version(era[0]))
 
 
-def _eras(pairs: list[tuple[Record, Peak]]) -> list[dict[str, Any]]:
+def _eras(
+    pairs: list[tuple[Record, Peak]],
+    eras: tuple[tuple[str, float | None, float | None, str], ...],
+    *,
+    streams: float | None = None,
+) -> list[dict[str, Any]]:
+    """Return the copies of logits and of the residual stream, by version.
+
+    Args:
+        streams: copies of the residual stream where an era has too few records of its own.
+    """
     rows: list[dict[str, Any]] = []
-    for index, (start, told, most, why) in enumerate(ERAS):
+    for index, (start, told, most, why) in enumerate(eras):
         own = [(r, p) for r, p in pairs if _era(r) == index]
-        copies, streams = _solve(own, told, rows[-1]["streams"] if rows else None)
+        copies, held = _solve(own, told, rows[-1]["streams"] if rows else streams)
         predicted = [
-            (r.figure_bytes, copies * p.logits + streams * p.stream + p.images + p.kept) for r, p in own
+            (r.figure_bytes, copies * p.logits + held * p.stream + p.images + p.kept) for r, p in own
         ]
         rows.append(
             {
                 "since": start,
                 "copies": round(copies, 3),
                 "most_copies": round(copies if most is None else most, 3),
-                "streams": round(streams, 3),
+                "streams": round(held, 3),
                 **_spread(predicted),
                 "source": f"{len(own)} logs; {why}",
             }
@@ -157,20 +182,30 @@ def _spread(pairs: list[tuple[float, float]]) -> dict[str, Any]:
 #: Groups of what lies beside torch: from which version, when. Of the rows that hold, the last counts.
 GROUPS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("0.0.0", {"ranks": "one"}),
+    ("0.6.5.dev0", {"ranks": "one"}),
+    ("0.7.0.dev0", {"ranks": "one"}),
     ("0.8.0.dev0", {"ranks": "one"}),
     ("0.18.0.dev0", {"ranks": "one"}),
     ("0.0.0", {"ranks": "many"}),
+    ("0.6.5.dev0", {"ranks": "many"}),
+    ("0.7.0.dev0", {"ranks": "many"}),
     ("0.11.0.dev0", {"ranks": "many"}),
     ("0.11.0.dev0", {"ranks": "many", "linked": True}),
     ("0.18.0.dev0", {"ranks": "many"}),
     ("0.18.0.dev0", {"ranks": "many", "major": 9}),
     ("0.18.0.dev0", {"ranks": "many", "major": 10}),
     ("0.0.0", {"ranks": "many", "nodes": "many"}),
+    ("0.0.0", {"ranks": "one", "unified": True}),
+    ("0.0.0", {"ranks": "many", "unified": True}),
 )
+#: A group whose neighbour's middle counts as one record more, where it has records itself: two starts of 0.11
+#: over NVLink kept 0.5 and 1.4 GiB, and Hopper from 0.18 on keeps 2.1.
+_NEIGHBOURS = {9: 11}
 #: What is taken where no record of a group exists: low, central, high in GiB.
 _ASSUMED_GROUPS = {
     ("0.0.0", "one"): (0.05, 0.35, 0.6),
     ("0.0.0", "many"): (0.1, 0.5, 1.5),
+    ("0.7.0.dev0", "many"): (0.1, 0.5, 1.5),
     ("0.11.0.dev0", "many"): (0.15, 0.6, 1.5),
     ("0.18.0.dev0", "many"): (0.2, 1.0, 2.3),
 }
@@ -183,10 +218,12 @@ def _beside_torch(records: list[Record]) -> list[dict[str, Any]]:
     for record in records:
         members[matching(record.running, table)].append(record)
     rows = []
-    for row, own in zip(table, members, strict=True):
-        guess = _ASSUMED_GROUPS.get((row["since"], row["when"]["ranks"]))
+    for index, (row, own) in enumerate(zip(table, members, strict=True)):
+        near = [r.figure_bytes for r in members[_NEIGHBOURS[index]]] if index in _NEIGHBOURS else []
+        plain = set(row["when"]) == {"ranks"}
+        guess = _ASSUMED_GROUPS.get((row["since"], row["when"]["ranks"])) if plain else None
         if own:
-            rows.append(row | _range_of(own) | {"grade": "measured"})
+            rows.append(row | _range_of(own, median(near) if near else None) | {"grade": "measured"})
         elif guess is not None:
             low, central, high = (int(size * GIB) for size in guess)
             found = {
@@ -200,8 +237,12 @@ def _beside_torch(records: list[Record]) -> list[dict[str, Any]]:
     return rows
 
 
-def _range_of(records: list[Record]) -> dict[str, Any]:
-    """Return the median of the figures and their range, wider the fewer there are."""
+def _range_of(records: list[Record], beside: float | None = None) -> dict[str, Any]:
+    """Return the median of the figures and their range, wider the fewer there are.
+
+    Args:
+        beside: a figure of a neighbour that counts as one more.
+    """
     if not records:
         return {
             "low": GIB // 10,
@@ -210,39 +251,40 @@ def _range_of(records: list[Record]) -> dict[str, Any]:
             "records": 0,
             "source": "as of other engines",
         }
-    figures = sorted(r.figure_bytes for r in records)
-    central = median(size for r in records for size in [r.figure_bytes] * r.count)
+    more = [] if beside is None else [beside]
+    figures = sorted([r.figure_bytes for r in records] + more)
+    central = _cautious([size for r in records for size in [r.figure_bytes] * r.count] + more)
     margin = _ASSUMED_SPREAD * central / sqrt(len(figures)) + ROUNDING / 2
     return {
         "low": int(max(0.0, figures[0] - margin)),
         "bytes": int(central),
         "high": int(figures[-1] + margin),
-        "records": len(figures),
+        "records": len(records),
         "source": _sources(records),
     }
+
+
+def _cautious(sizes: list[float]) -> float:
+    """Return the third quartile: too little memory for a term costs three times what too much does.
+
+    >>> _cautious([1.0, 2.0, 3.0]), _cautious([4.0])
+    (2.5, 4.0)
+    """
+    ordered = sorted(sizes)
+    place = _CAUTION * (len(ordered) - 1)
+    low = int(place)
+    high = min(low + 1, len(ordered) - 1)
+    return ordered[low] + (place - low) * (ordered[high] - ordered[low])
 
 
 def _sources(records: list[Record]) -> str:
     return ", ".join(r.id for r in records[:8]) + (" ..." if len(records) > 8 else "")
 
 
-def _beyond_graphs(records: list[Record]) -> dict[str, Any]:
-    """Return by how much vLLM's own guess exceeds what its graphs then take, in logs that print both.
-
-    The guess counts the first capture of each kind whole, and with it what is loaded and kept only once.
-    """
-    taken = {r.id: r for r in records if r.quantity == "graphs"}
-    pairs = [(r, taken[r.id]) for r in records if r.quantity == "graph_estimate" and r.id in taken]
-    beyond = [replace(r, figure_bytes=max(0.0, r.figure_bytes - own.figure_bytes)) for r, own in pairs]
-    kinds = {}
-    for name, experts in (("dense", False), ("experts", True)):
-        own = [r for r in beyond if r.widths is not None and r.widths.has_experts is experts]
-        families: dict[str, list[float]] = {}
-        for r in own:
-            families.setdefault(r.family, []).append(r.figure_bytes)
-        middle = median(median(sizes) for sizes in families.values()) if own else GIB // 2
-        kinds[name] = _range_of(own) | {"bytes": int(middle)}
-    return kinds
+def _guesses(records: list[Record]) -> dict[str, Any]:
+    """Return vLLM's own guess of its graphs, as bytes a layer and captured size."""
+    many = [r for r in records if r.widths is not None and r.running.graph_sizes >= _FEW_SIZES]
+    return _a_layer(many, many) | {"most_of_few": GIB // 2, "source": _sources(many)}
 
 
 #: Fewer records say where the middle is, not how wide the range.

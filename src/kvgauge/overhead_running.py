@@ -7,7 +7,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from kvgauge.architecture import ModelArchitecture
-from kvgauge.overhead_drivers import Running, graph_sizes, image_token_bytes
+from kvgauge.engines.vllm.versions import parse_version
+from kvgauge.overhead_drivers import NEWEST, Running, graph_sizes, image_item_tokens, image_token_bytes
 
 if TYPE_CHECKING:
     from kvgauge.engines.sglang.settings import SglangSettings
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
 
 #: The first engine's own defaults: sequences, and the batch of a prefill in chunks, which long models get.
 _FIRST_SEQUENCES, _FIRST_BATCH, _FIRST_LONGEST = 256, 2048, 32768
+_AMPERE = 8
+#: From here on there is no first engine.
+_ONE_ENGINE = parse_version("0.11.0")
 #: Words of the names of cards that are joined by NVLink as a rule, and of those that are not.
 _LINKED = ("h100", "h200", "h800", "h20", "a100", "a800", "b200", "b300", "gb200", "gb300", "gh200")
 #: Types whose own defaults capture up to 1,024 (model_executor/models/config.py).
@@ -49,7 +53,9 @@ def vllm_running(
     rules = rules_for(settings.version)
     plan = schedule(architecture, settings, rules)
     tokens, sequences = plan.batched_tokens, plan.sequences
-    if rules.engine_v0:
+    # Cards before Ampere are served by the first engine as long as there is one.
+    is_old_card = settings.gpu.capability is not None and settings.gpu.major < _AMPERE
+    if rules.engine_v0 or (is_old_card and parse_version(settings.version or NEWEST) < _ONE_ENGINE):
         sequences = settings.max_sequences or _FIRST_SEQUENCES
         if settings.max_batched_tokens is None:
             chunked = settings.chunked_prefill or (
@@ -67,6 +73,7 @@ def vllm_running(
         plan.max_model_tokens,
         tensor=settings.tensor,
         pipeline=settings.pipeline,
+        replicas=settings.data if settings.expert_parallel else 1,
         nodes=nodes,
         expert_parallel=settings.expert_parallel,
         eager=settings.enforce_eager,
@@ -75,7 +82,9 @@ def vllm_running(
         capability=gpu.capability,
         linked=_linked(gpu),
         image_token_bytes=image_token_bytes(config),
+        image_item_tokens=image_item_tokens(config),
         images=not settings.language_model_only,
+        drafter=("mtp" if settings.speculation.uses_mtp else settings.speculation.method) if drafted else "",
     )
 
 

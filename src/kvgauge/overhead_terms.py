@@ -17,14 +17,18 @@ from typing import Any
 
 from kvgauge.data import read_data
 from kvgauge.engines.vllm.versions import Version, parse_version
-from kvgauge.overhead_drivers import NEWEST, Running, Widths
+from kvgauge.overhead_drivers import Running, Widths
+from kvgauge.overhead_runner import version_of
 
 Coefficients = Mapping[str, Any]
 
 _ELEMENT_BYTES = 2
+_COUNT_BYTES = 4
 _LOGIT_BYTES = 4
 #: What a figure is off by for reasons that grow with nothing: segments of the allocator, small buffers.
 ROUNDING = 0.1 * (1 << 30)
+#: Devices that share the memory of their host: what its processes take counts too (vllm/utils/mem_utils.py).
+_UNIFIED = frozenset({(8, 7), (11, 0), (12, 1)})
 #: Copies of the residual stream in a forward pass: what enters a block, what leaves it, and their sum.
 _RESIDUALS = 3
 #: Rows that a prefill of latent attention expands at once (mla_attention.py).
@@ -32,6 +36,8 @@ _LATENT_ROWS = 64 * 1024
 _LATENT_REQUESTS, _LATENT_PAGES, _PAGE_TOKENS = 8, 4, 16
 #: Longest requests whose index keys a prefill gathers (v1/attention/backends/mla/indexer.py).
 _INDEX_REQUESTS = 40
+#: Tokens that expert kernels took at a time before they kept their buffers.
+_EXPERT_CHUNK = 32768
 #: From here on expert kernels keep their buffers.
 _KEEPS_EXPERT_BUFFERS = parse_version("0.17.0.dev0")
 _LATENTS_SINCE = parse_version("0.8.0.dev0")
@@ -81,11 +87,6 @@ class Peak:
     kept: int
 
 
-def version_of(running: Running) -> Version:
-    """Return the version that the rules of vLLM go by; None counts as the newest."""
-    return parse_version(running.version or NEWEST)
-
-
 def since(table: list[dict[str, Any]], version: Version) -> dict[str, Any]:
     """Return the last row of a table that holds for a version."""
     return [row for row in table if version >= parse_version(row["since"])][-1]
@@ -103,7 +104,9 @@ def peak_of(widths: Widths, running: Running, *, packed_experts: bool) -> Peak:
     keeps = widths.has_experts and not packed_experts and version >= _KEEPS_EXPERT_BUFFERS
     block = widths.plain_block if keeps else widths.block
     forward = forward_pass(widths, tokens, block)
-    kept = tokens * widths.experts * _ELEMENT_BYTES if keeps else 0
+    gathered, routed = _gathered(widths, running, chunked=version < _KEEPS_EXPERT_BUFFERS)
+    forward += gathered + (0 if keeps else (routed - tokens) * widths.experts * _ELEMENT_BYTES)
+    kept = routed * widths.experts * _ELEMENT_BYTES if keeps else 0
     if widths.latent and version >= _LATENTS_SINCE:
         rows = min(
             max(
@@ -119,8 +122,23 @@ def peak_of(widths: Widths, running: Running, *, packed_experts: bool) -> Peak:
         kept += gathered * widths.index_row_bytes
     images = 0
     if widths.towers and running.images:
-        images = stream + tokens * running.image_token_bytes
+        budget = max(tokens, running.image_item_tokens)
+        images = budget * (widths.hidden * _ELEMENT_BYTES + running.image_token_bytes)
     return Peak(logits_bytes(widths, running), stream, images, forward, kept)
+
+
+def _gathered(widths: Widths, running: Running, *, chunked: bool) -> tuple[int, int]:
+    """Return the bytes of tokens of other replicas on the way in and out, and the tokens that experts see.
+
+    Args:
+        chunked: expert kernels take so many tokens at a time (VLLM_FUSED_MOE_CHUNK_SIZE).
+    """
+    tokens = running.batched_tokens
+    if not widths.has_experts or running.replicas == 1:
+        return 0, tokens
+    every = tokens * running.replicas
+    routed = min(every, max(tokens, _EXPERT_CHUNK)) if chunked else every
+    return 2 * (every - tokens) * widths.hidden * _ELEMENT_BYTES, routed
 
 
 def forward_pass(widths: Widths, tokens: int, block: int) -> int:
@@ -138,10 +156,18 @@ def logits_bytes(widths: Widths, running: Running) -> int:
     return min(running.sequences, running.batched_tokens) * widths.vocabulary * _LOGIT_BYTES
 
 
-def activation(widths: Widths, running: Running, found: Coefficients, *, packed_experts: bool) -> Range:
-    """Return the activation peak of vLLM."""
+def activation(
+    widths: Widths, running: Running, found: Coefficients, *, packed_experts: bool, second: bool = False
+) -> Range:
+    """Return the activation peak of vLLM.
+
+    Args:
+        second: the second model runner serves (``overhead_runner``).
+    """
     parts = peak_of(widths, running, packed_experts=packed_experts)
-    row = since(found["sampling"], version_of(running))
+    # Checking drafts holds what the first runner's sampling does, in both.
+    in_second = second and not running.speculative_tokens
+    row = since(found["second_sampling" if in_second else "sampling"], version_of(running))
     extra = found["speculative_copies"] if running.speculative_tokens else 0
     held = row["streams"] * parts.stream + parts.images + parts.kept
     sampling = (row["copies"] + extra) * parts.logits + held
@@ -172,6 +198,25 @@ def captured(widths: Widths, running: Running, row: Mapping[str, Any]) -> Range:
     )  # fmt: skip
 
 
+def sampling_state(widths: Widths, running: Running) -> int:
+    """Return what the second runner keeps of words seen: a count and two bits a word, for each sequence."""
+    return running.sequences * (widths.vocabulary * _COUNT_BYTES + 2 * -(-widths.vocabulary // 32) * 4)
+
+
+def estimated_graphs(widths: Widths, running: Running, row: Mapping[str, Any]) -> Range:
+    """Return vLLM's own guess of its graphs, made before capture: so much for each layer of each size.
+
+    The first capture counts whole, with what is loaded and kept only once; the second for all others.
+    """
+    if running.eager or not running.graph_sizes:
+        return Range(0, 0, 0, "measured", row["records"], row["source"], "eager")
+    count = widths.layers * running.graph_sizes
+    return Range(
+        row["low"] * count, row["bytes"] * count, row["high"] * count + row["most_of_few"],
+        "measured" if row["records"] else "assumed", row["records"], row["source"], "graph_estimate",
+    )  # fmt: skip
+
+
 def beside_torch(running: Running, table: list[dict[str, Any]]) -> Range:
     """Return what communication and libraries hold."""
     row = table[matching(running, table)]
@@ -183,10 +228,11 @@ def beside_torch(running: Running, table: list[dict[str, Any]]) -> Range:
 def matching(running: Running, table: list[dict[str, Any]]) -> int:
     """Return the index of the last row whose version is reached and whose conditions all hold."""
     facts = {
-        "ranks": "many" if running.tensor * running.pipeline > 1 else "one",
+        "ranks": "many" if running.tensor * running.pipeline * running.replicas > 1 else "one",
         "linked": running.linked,
         "major": running.capability[0] if running.capability else None,
         "nodes": "many" if running.nodes > 1 else "one",
+        "unified": running.capability in _UNIFIED,
     }
     version = version_of(running)
     return max(

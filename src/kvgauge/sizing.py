@@ -131,12 +131,13 @@ def weigh_request(
     if without:
         return None, ()
     request, engine = prepared.request, prepared.engine
+    setup = replace(prepared.setup, engine_version=request.engine_version)
     weighed, notes = answer_weights(
         prepared.model,
         request.parallelism,
         scheme=scheme,
         mtp=bool(request.workload.mtp),
-        cut=lambda experts: engine.shard_policy(prepared.architecture, prepared.setup, experts),
+        cut=lambda experts: engine.shard_policy(prepared.architecture, setup, experts),
     )
     offload = engine.offload(request.engine_args, request.engine_version, prepared.setup)
     if weighed is not None and offload is not None:

@@ -36,6 +36,7 @@ class Setup:
         kv_memory_bytes: the pool of each rank, where it is given.
         default_sequences: nobody says how many sequences there are.
         utilization: share of the card, as written.
+        engine_version: as resolved, for the rules of how weights are held; None: the newest.
     """
 
     parallelism: Parallelism = _ONE_RANK
@@ -45,6 +46,7 @@ class Setup:
     kv_memory_bytes: int | None = None
     default_sequences: bool = False
     utilization: str | None = None
+    engine_version: str | None = None
 
 
 PLAIN_SETUP = Setup()

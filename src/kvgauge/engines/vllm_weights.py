@@ -54,6 +54,8 @@ _WHOLE = MappingProxyType({"whisper": ("decoder.embed_tokens.weight",)})
 _TRTLLM_ACTIVATIONS = frozenset({"silu", "swish", "relu2"})
 _TRTLLM_EXPERTS = 2048
 _BLACKWELL, _HOPPER = 10, 9
+#: From here on Hopper is taken to run MXFP4 experts in Triton.
+_TRITON_EXPERTS = "0.20.0.dev0"
 
 
 def shard_policy(
@@ -63,6 +65,7 @@ def shard_policy(
     expert_activation: str = "silu",
     num_experts: int = 0,
     model_dtype: str = "",
+    version: str | None = None,
 ) -> ShardPolicy:
     """Return the policy of vLLM 0.33 for a model on a device.
 
@@ -73,7 +76,11 @@ def shard_policy(
         num_experts: routed experts.
         model_dtype: canonical dtype of the model; ``--dtype auto`` loads a 32-bit model in 16 bits
             (config/model.py).
+        version: whose kernels are taken; None: the newest known.
     """
+    from kvgauge.engines.vllm.versions import parse_version  # noqa: PLC0415 - its package needs this module
+
+    hopper_pads = version is not None and parse_version(version) < parse_version(_TRITON_EXPERTS)
     return ShardPolicy(
         vocabulary_multiple=VOCABULARY_MULTIPLE,
         pads_vocabulary=False,
@@ -87,7 +94,7 @@ def shard_policy(
         whole_expert_groups=True,
         whole_towers=False,
         expert_padding=MappingProxyType(
-            _expert_padding(compute_capability[0], expert_activation, num_experts)
+            _expert_padding(compute_capability[0], expert_activation, num_experts, hopper_pads=hopper_pads)
         ),
         loads_tied_projections=True,
         embedding_everywhere=model_type in _BOTH_EVERYWHERE | _EMBEDDING_EVERYWHERE,
@@ -95,13 +102,20 @@ def shard_policy(
     )
 
 
-def _expert_padding(major: int, activation: str, num_experts: int) -> dict[str, ExpertPadding]:
+def _expert_padding(
+    major: int, activation: str, num_experts: int, *, hopper_pads: bool = False
+) -> dict[str, ExpertPadding]:
     """Return what the expert kernels need, the first backend in order that the device supports.
 
     MXFP4: Triton on Hopper pads to 64; TensorRT-LLM (Blackwell) and Marlin (Ampere) to 128 and the hidden
     size to 256 (oracle/mxfp4.py). Unquantised: TensorRT-LLM on Blackwell pads to 128 (oracle/unquantized.py).
+
+    Args:
+        hopper_pads: Hopper runs Marlin too: logs of 0.10 to 0.19 show weights and pools of its layout, though
+            Triton's kernels came with vLLM in some of them.
     """
-    padding = {"mxfp4": ExpertPadding(64, 1) if major == _HOPPER else ExpertPadding(128, 256)}
+    in_triton = major == _HOPPER and not hopper_pads
+    padding = {"mxfp4": ExpertPadding(64, 1) if in_triton else ExpertPadding(128, 256)}
     if major == _BLACKWELL and activation in _TRTLLM_ACTIVATIONS and num_experts <= _TRTLLM_EXPERTS:
         padding |= dict.fromkeys(("bf16", "f16"), ExpertPadding(128, 1))
     return padding

@@ -9,6 +9,7 @@ from kvgauge.render.clean import clean
 from kvgauge.render.view import View, plain, table
 from kvgauge.replay.figures import UNITS
 from kvgauge.replay.outcomes import BY_RULE, AccuracyResult, Outcome, Row, cause_of
+from kvgauge.units import GIB
 
 if TYPE_CHECKING:
     from kvgauge.overhead_accuracy import Summary
@@ -18,13 +19,18 @@ _COLUMNS = (
     "accuracy_engine", "accuracy_quantity", "accuracy_basis", "accuracy_n", "accuracy_exact",
     "accuracy_within",
     "accuracy_off", "accuracy_skipped", "accuracy_median", "accuracy_worst", "accuracy_held",
+    "accuracy_width", "accuracy_over", "accuracy_optimistic",
 )  # fmt: skip
 _NARROW = ("accuracy_quantity", "accuracy_basis", "accuracy_n", "accuracy_exact", "accuracy_median")
 _MIDDLE = ("accuracy_engine", *_NARROW)
 #: From this width on there is room for every column, and for causes beside their figures.
-_WIDE_COLUMNS = 112
+_WIDE_COLUMNS = 140
+_LEFT_OUT_COLUMNS = 96
 _TEXTS = frozenset({"accuracy_engine", "accuracy_quantity", "accuracy_basis"})
-_LEFT_OUT = ("accuracy_engine", "accuracy_quantity", "accuracy_n", "accuracy_median", "accuracy_held")
+_LEFT_OUT_NARROW = (
+    "accuracy_engine", "accuracy_quantity", "accuracy_n", "accuracy_median", "accuracy_held", "accuracy_over",
+)  # fmt: skip
+_LEFT_OUT = (*_LEFT_OUT_NARROW[:-1], "accuracy_width", "accuracy_over", "accuracy_optimistic")
 _NAMED = ("accuracy_record", "accuracy_quantity", "accuracy_predicted", "accuracy_measured", "accuracy_cause")
 #: Beyond this many figures that do not agree, the rest is counted.
 MAX_NAMED = 40
@@ -53,7 +59,8 @@ def draw_accuracy(result: AccuracyResult, view: View) -> str:
             parts.append(plain(texts("accuracy_more", count=len(named) - MAX_NAMED)))
     if result.left_out:
         parts += ["", plain(texts("accuracy_left_out"), "bold")]
-        parts.append(_grid(_LEFT_OUT, (left_out_cells(row) for row in result.left_out), view))
+        shown = _LEFT_OUT if view.width >= _LEFT_OUT_COLUMNS else _LEFT_OUT_NARROW
+        parts.append(_grid(shown, (left_out_cells(row) for row in result.left_out), view))
     return view.draw(*parts)  # type: ignore[arg-type]
 
 
@@ -92,7 +99,14 @@ def row_cells(row: Row, view: View) -> dict[str, str]:
         "accuracy_median": _percent(row.median_error),
         "accuracy_worst": _percent(row.worst_error),
         "accuracy_held": f"{row.held:,}/{row.ranged:,}" if row.ranged else "",
+        "accuracy_width": _size(row.width, UNITS[row.quantity]),
+        "accuracy_over": _size(row.over, UNITS[row.quantity]),
+        "accuracy_optimistic": "" if row.optimistic is None else f"{row.optimistic:,}",
     }
+
+
+def _size(value: float | None, unit: str) -> str:
+    return "" if value is None else f"{value:,.2f} {unit}"
 
 
 def _percent(share: float | None) -> str:
@@ -133,6 +147,9 @@ def left_out_cells(row: Summary) -> dict[str, str]:
         "accuracy_n": f"{row.records:,}",
         "accuracy_median": _percent(row.median_error_fraction),
         "accuracy_held": f"{row.within:,}/{row.records:,}",
+        "accuracy_width": _size(row.median_width_bytes / GIB, "GiB"),
+        "accuracy_over": _size(row.worst_optimistic_bytes / GIB, "GiB"),
+        "accuracy_optimistic": f"{row.optimistic:,}",
     }
 
 
@@ -163,13 +180,18 @@ def _shown(names: Sequence[str], rows: Iterable[dict[str, str]], view: View) -> 
     return TableOf(tuple(view.texts(name) for name in names), cells, right)
 
 
+def _is_outside(each: Outcome) -> bool:
+    """Whether a pool lies outside the range that was predicted."""
+    return each.quantity == "pool" and each.is_held is False
+
+
 def markdown_of(result: AccuracyResult, view: View) -> dict[str, str]:
     """Return the blocks of the published document: ``total``, ``table``, ``causes``, ``estimates``."""
     from kvgauge.render.markdown import to_markdown  # noqa: PLC0415
     from kvgauge.render.sheet import Sheet  # noqa: PLC0415
 
     table_of, *others = accuracy_sheet(result, view).blocks
-    every = [each for each in result.disagreeing if each.quantity in CAUSED]
+    every = [each for each in result.disagreeing if each.quantity in CAUSED or _is_outside(each)]
     causes = _shown(_NAMED, (named_cells(each, view) for each in every), view)
     return {
         "total": f"{total_line(result, view)}.\n",

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import TypeVar
+
+T = TypeVar("T")
 
 #: Relative error up to which a figure is within, but not exact.
 NEAR = 0.005
@@ -75,7 +78,7 @@ class Skip(Exception):  # noqa: N818 - no error: a record says too little
         super().__init__(SKIPS[reason])
 
 
-def needed(value: float | None, field: str) -> float:
+def needed(value: T | None, field: str) -> T:
     """Return a figure that a replay needs.
 
     Raises:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from kvgauge.card_budget import WEIGHTS_OFF
 from kvgauge.engines.vllm.versions import rules_for
 from kvgauge.errors import KvgaugeError
 from kvgauge.estimate import Estimate, estimate, pool_range
+from kvgauge.hardware import MemoryRange, parse_gpu
 from kvgauge.overhead_running import vllm_running
 from kvgauge.replay import weights
 from kvgauge.replay.figures import Figure, Skip, needed
@@ -38,16 +40,38 @@ def graphs(record: Record, finder: ModelFinder) -> Figure:
 def pool(record: Record, finder: ModelFinder) -> Figure:
     """GiB of the pool: the share of the card, less weights and the terms as they are predicted."""
     measured = needed(record.number("kv_available_gib"), "kv_available_gib")
-    total = needed(total_gib(record), "total_gpu_gib")
+    memory = needed(_memory(record), "total_gpu_gib")
     settings = settings_of(record)
     told = settings.utilization or rules_for(settings.version).utilization
     share = record.number("gpu_memory_utilization") or float(told)
     loaded = _weights(record, finder)
-    low, central, high = pool_range(int(total * GIB), str(share), int(loaded * GIB), _terms(record, finder))
+    total = memory.central_bytes
+    low, central, high = pool_range(
+        total, str(share), int(loaded * GIB), _terms(record, finder),
+        weights_off_bytes=0 if record.number("weights_gib") is not None else int(WEIGHTS_OFF * loaded * GIB),
+        memory_off_bytes=(total - memory.low_bytes, memory.high_bytes - total),
+    )  # fmt: skip
     return Figure(
         measured, central / GIB, HALF_STEP, low / GIB, high / GIB,
-        because=f"{share} of {total:.2f} GiB, less {loaded:.2f} of weights and the terms beside them",
+        because=f"{share} of {total / GIB:.2f} GiB, less {loaded:.2f} of weights and the terms beside them",
     )  # fmt: skip
+
+
+def _memory(record: Record) -> MemoryRange | None:
+    """Return the memory of the card: as printed, else of the catalogue's card of that name."""
+    printed = record.number("total_gpu_gib")
+    if printed is not None:
+        return _exactly(printed)
+    try:
+        return parse_gpu(record.text("gpu") or "")[0].memory
+    except KvgaugeError:
+        written = total_gib(record)
+        return None if written is None else _exactly(written)
+
+
+def _exactly(gib: float) -> MemoryRange:
+    size = int(gib * GIB)
+    return MemoryRange(size, size, size, "measured", "the record")
 
 
 def _weights(record: Record, finder: ModelFinder) -> float:
@@ -79,4 +103,5 @@ def _terms(record: Record, finder: ModelFinder) -> Iterable[Estimate]:
         stored = weights.stored_of(model, scheme)
     except (Skip, KvgaugeError):
         stored = model.weighed.stored  # shapes are the same in every scheme
-    return estimate(model.architecture, stored, vllm_running(model.architecture, settings))
+    running = vllm_running(model.architecture, settings, model.raw.config)
+    return estimate(model.architecture, stored, running)

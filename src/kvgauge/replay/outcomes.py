@@ -17,6 +17,7 @@ from kvgauge.replay.records import QUANTITIES, Record
 BASES = ("hard", "default", "soft")
 #: Quantities that rules give; the others are estimates.
 BY_RULE = frozenset(QUANTITIES[:7])
+_OPTIMISTIC_GIB = 0.5
 STATUSES = ("exact", "within", "off", "skipped")
 
 
@@ -105,6 +106,10 @@ class Row:
     Args:
         skipped: by reason, a key of ``SKIPS``.
         held, ranged: figures inside their predicted range, of those that have one.
+        width: median width of those ranges, in the quantity's unit.
+        over: how far the most optimistic figure is off in that unit: a pool that was predicted larger,
+            another estimate that was predicted smaller; 0: none.
+        optimistic: figures off by more than half a GiB that way; None for other units.
     """
 
     engine: str
@@ -118,6 +123,9 @@ class Row:
     worst_error: float | None
     held: int
     ranged: int
+    width: float | None = None
+    over: float | None = None
+    optimistic: int | None = None
 
     @property
     def count(self) -> int:
@@ -145,6 +153,9 @@ class Row:
             "worst_error_fraction": self.worst_error,
             "in_range": self.held if self.ranged else None,
             "with_range": self.ranged or None,
+            "median_width": self.width,
+            "most_optimistic": self.over,
+            "optimistic": self.optimistic,
         }
 
 
@@ -208,6 +219,10 @@ def _row(key: tuple[str, str, str], members: Iterable[Outcome]) -> Row:
         abs(e.error_fraction) for e in members if e.error_fraction is not None and e.status != "skipped"
     ]
     ranged = [each for each in members if each.is_held is not None]
+    # A pool that is smaller than predicted disappoints; any other estimate, where it is larger.
+    sign = 1 if key[1] == "pool" else -1
+    beyond = [sign * ((e.predicted or 0.0) - (e.measured or 0.0)) for e in ranged]
+    widths = [(e.high or 0.0) - (e.low or 0.0) for e in ranged]
     return Row(
         *key,
         counts["exact"],
@@ -218,6 +233,9 @@ def _row(key: tuple[str, str, str], members: Iterable[Outcome]) -> Row:
         max(errors, default=None),
         sum(bool(each.is_held) for each in ranged),
         len(ranged),
+        median(widths) if widths else None,
+        max(0.0, *beyond) if beyond else None,
+        sum(size > _OPTIMISTIC_GIB for size in beyond) if ranged and UNITS[key[1]] == "GiB" else None,
     )
 
 

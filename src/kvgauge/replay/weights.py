@@ -134,6 +134,7 @@ def _vllm_bytes(record: Record, model: Model, stored: StoredWeights, scheme: str
         model_type=architecture.model_type,
         compute_capability=_capability(record) or settings.gpu.capability or DEFAULT_GPU.capability or (9, 0),
         model_dtype="" if scheme else architecture.model_dtype,
+        version=settings.version,
     )
     rotary = read_rotary(model.raw.config)
     ranks = (

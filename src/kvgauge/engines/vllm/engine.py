@@ -139,6 +139,7 @@ class VllmEngine(PlainEngine):
             expert_activation=experts.activation,
             num_experts=experts.count,
             model_dtype=architecture.model_dtype,
+            version=setup.engine_version,
         )
 
 
