@@ -44,7 +44,7 @@ def kv(capsys):
 # Variables
 
 #: The first that takes an option is asked for it.
-VERBS_BY_USE = ("size", "fit", "verify", "accuracy", "serve")
+VERBS_BY_USE = ("size", "fit", "plan", "verify", "accuracy", "serve")
 
 VALUES = {
     "context": "4k", "max_model_len": "8k", "sequences": "3", "encoder_tokens": "7", "image_tokens": "9",

@@ -134,6 +134,22 @@ def _figure(value: object, key: str, sources: Mapping[str, str]) -> dict[str, ob
     return {"value": value, "grade": _grade(key), "source": sources[key]}
 
 
+#: Kinds that ``plan`` looks at where no device is named.
+PLANNED_KINDS = ("datacenter", "workstation")
+#: Architectures of these that it looks at: each device of a current one, of others those with a price.
+PLANNED = {
+    "8.0": "priced", "8.6": "priced", "8.9": "current", "9.0": "current", "10.0": "current",
+    "10.3": "current", "12.0": "current", "gfx90a": "priced", "gfx942": "current", "gfx950": "current",
+    "gfx1100": "priced", "gfx1201": "current",
+}  # fmt: skip
+
+
+def planned(facts: Facts) -> bool | None:
+    """Whether ``plan`` looks at a device that nobody names; None is no."""
+    age = PLANNED.get(facts.get("arch") or "") if facts["kind"] in PLANNED_KINDS else None
+    return True if age == "current" or (age == "priced" and facts.get("prices")) else None
+
+
 def row(facts: Facts, sources: Mapping[str, str]) -> dict[str, object]:
     """Return the public form of a device; what is not known is left out."""
     result: dict[str, object] = {
@@ -164,6 +180,7 @@ def row(facts: Facts, sources: Mapping[str, str]) -> dict[str, object]:
         "chips": facts.get("chips", 1),
         "unified": UNIFIED.get(facts["rule"]),
         "prices": [_price(price, sources) for price in facts.get("prices", ())],
+        "planned": planned(facts),
         "note": facts.get("note"),
     }
     return {key: value for key, value in result.items() if value not in (None, [])}

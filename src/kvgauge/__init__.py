@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from kvgauge.fit_result import FitResult
     from kvgauge.fitting import fit
     from kvgauge.models import Model, load
+    from kvgauge.planning.plan import plan
+    from kvgauge.planning.result import PlanResult
     from kvgauge.replay.replaying import accuracy
     from kvgauge.size_result import SizeResult
     from kvgauge.sizing import size
@@ -28,19 +30,21 @@ _PUBLIC = {
     "FitResult": "kvgauge.fit_result",
     "KvgaugeError": "kvgauge.errors",
     "Model": "kvgauge.models",
+    "PlanResult": "kvgauge.planning.result",
     "SizeResult": "kvgauge.size_result",
     "accuracy": "kvgauge.replay.replaying",
     "compare": "kvgauge.comparison",
     "explain": "kvgauge.derivation",
     "fit": "kvgauge.fitting",
     "load": "kvgauge.models",
+    "plan": "kvgauge.planning.plan",
     "size": "kvgauge.sizing",
     "verify": "kvgauge.verification.verifying",
 }
 
 __all__ = [
-    "FitResult", "KvgaugeError", "Model", "SizeResult", "__version__", "accuracy", "compare", "explain",
-    "fit", "load", "size", "verify",
+    "FitResult", "KvgaugeError", "Model", "PlanResult", "SizeResult", "__version__", "accuracy", "compare",
+    "explain", "fit", "load", "plan", "size", "verify",
 ]  # fmt: skip
 
 

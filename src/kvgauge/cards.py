@@ -53,7 +53,7 @@ def card_of(
     if memory is None:
         if named is None:
             return None
-        return _card(named[0], named[1], (*named[0].notes, *_guessed(named[0])))
+        return replace(of_device(named[0]), count=named[1])
     return _of_memory(memory, named)
 
 
@@ -71,6 +71,11 @@ def _named(gpu: str | None, gpu_file: str | None) -> tuple[Accelerator, int | No
             field="gpu",
         )
     return (own[0], None) if own else None
+
+
+def of_device(device: Accelerator) -> NamedCard:
+    """Return the card of a device of the catalogue, or of the user's own."""
+    return _card(device, None, (*device.notes, *_guessed(device)))
 
 
 def _card(device: Accelerator, count: int | None, notes: tuple[Note, ...]) -> NamedCard:
@@ -141,4 +146,4 @@ def _alone(given: Accelerator, count: int | None) -> NamedCard:
     return NamedCard(Card("", stand_in.capability, given.memory_bytes), count, (note,), given.memory)
 
 
-__all__ = ["NamedCard", "card_of"]
+__all__ = ["NamedCard", "card_of", "of_device"]

@@ -101,7 +101,7 @@ def pose(question: Question) -> Posed:
     search, kept_notes = _search(prepared, named, weighed, question.reserve)
     if search.prepared is not prepared:
         asked = search.capacity(prepared.request.workload)
-    verdict = _verdict(search, asked)
+    verdict = verdict_of(search, asked)
     return Posed(question, search, asked, weighed, named, notes, (*kept_notes, *weight_notes), verdict)
 
 
@@ -177,7 +177,12 @@ def _search(
     return keep_free(search, kept) if kept else (search, ())
 
 
-def _verdict(search: Search, asked: Capacity) -> Verdict:
+def verdict_of(search: Search, asked: Capacity) -> Verdict:
+    """Return whether a load fits the pool that it finds.
+
+    Args:
+        asked: the engine's capacity for the load.
+    """
     left = search.available(asked)
     load, needed = search.prepared.request.workload, asked.needed_bytes
     room = [asked.budget(size) for size in left]
@@ -208,4 +213,4 @@ def _verdict(search: Search, asked: Capacity) -> Verdict:
     )
 
 
-__all__ = ["Posed", "Question", "pose"]
+__all__ = ["Posed", "Question", "pose", "verdict_of"]

@@ -100,7 +100,7 @@ def fit(
         context, max_model_len, sequences, encoder_tokens, image_tokens, shared_prefix, kv_dtype, k_dtype,
         v_dtype, state_dtype, index_dtype, mtp, tp, pp, dp, ep, dcp, kv_memory, utilization,
     )  # fmt: skip
-    name, notes = (engine, ()) if engine is not None else _default_engine(loaded)
+    name, notes = (engine, ()) if engine is not None else default_engine(loaded)
     posed = pose(
         Question(
             loaded, options, name, engine_args, gpu, num_gpus, memory, gpu_file, reserve, weights, no_weights
@@ -110,7 +110,8 @@ def fit(
     return replace(answer, check=check, notes=(*notes, *posed.notes, *answer.notes, *posed.late_notes))
 
 
-def _default_engine(model: Model) -> tuple[str, tuple[Note, ...]]:
+def default_engine(model: Model) -> tuple[str, tuple[Note, ...]]:
+    """Return the engine of a model that none is named for, and the note that says so."""
     name = GGUF_ENGINE if is_gguf(model.raw.config) else DEFAULT_ENGINE
     versions = ENGINES[name].versions if name in ENGINES else ()
     shown = f"{name} {versions[-1]}" if versions else name
@@ -220,4 +221,4 @@ def _device(
     return Device(number, memory, rank.weights_bytes, grade, because, size, rank.held, spread)
 
 
-__all__ = ["FitResult", "fit", "largest"]
+__all__ = ["FitResult", "default_engine", "fit", "largest"]

@@ -39,6 +39,13 @@ FIT: Mapping[str, Kinds] = {
     "kv_memory": _TOKENS, "utilization": (float, int, str), **_LOAD, **FINDING,
 }  # fmt: skip
 
+#: Keywords of ``kvgauge.plan``; files of devices and prices are of whoever runs the program too.
+PLAN: Mapping[str, Kinds] = {
+    "model": _MODEL, "gpu": _TEXT, "memory": _TOKENS, "reserve": _TOKENS, "utilization": (float, int, str),
+    "prompt_tokens": _TOKENS, "output_tokens": _TOKENS, "top": _COUNT,
+    **{name: kinds for name, kinds in _LOAD.items() if name != "no_weights"}, **FINDING,
+}  # fmt: skip
+
 #: Keywords of ``kvgauge.verify`` beside the log.
 VERIFY: Mapping[str, Kinds] = {
     "model": _MODEL, "gpu": _TEXT, "utilization": (float, int, str),

@@ -22,6 +22,7 @@ VERBS = (
     "compare",
     "explain",
     "fit",
+    "plan",
     "verify",
     "accuracy",
     "models",
@@ -33,7 +34,7 @@ VERBS = (
     "serve",
 )
 SHELLS = ("bash", "zsh", "fish")
-LATER_VERBS = ("plan",)
+LATER_VERBS: tuple[str, ...] = ()
 
 _TRUE = frozenset({"1", "true", "t", "yes", "y", "on"})
 #: Options that make ``kvgauge MODEL`` mean ``fit``.
@@ -130,7 +131,7 @@ def wants_json(argv: Sequence[str], environ: Mapping[str, str] = os.environ) -> 
 def wants_lines(argv: Sequence[str], environ: Mapping[str, str] = os.environ) -> bool:
     """Whether requests come as NDJSON: then an error is one line of JSON."""
     verb = next((word.text for word in positionals(argv)), "size")
-    is_set = bool(environ.get("KVGAUGE_NDJSON")) and (verb == "size" or verb not in VERBS)
+    is_set = bool(environ.get("KVGAUGE_NDJSON")) and (verb in ("size", "plan") or verb not in VERBS)
     return is_set or any(word.partition("=")[0] == "--ndjson" for word in argv)
 
 

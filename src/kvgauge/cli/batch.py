@@ -1,9 +1,9 @@
-"""``size --ndjson``: requests in, one JSON object a line, answers out in the same order."""
+"""``size`` and ``plan --ndjson``: requests in, one JSON object a line, answers out in the same order."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -12,7 +12,7 @@ from kvgauge.cli.failures import as_known
 from kvgauge.cli.output import OutputFailedError, Settings, write_error, write_json
 from kvgauge.cli.requests import size_keywords
 from kvgauge.errors import DamagedFileError, InvalidRequestError, KvgaugeError, ModelNotFoundError
-from kvgauge.keywords import checked
+from kvgauge.keywords import SIZE, Kinds, checked
 from kvgauge.render.answer_json import size_json
 from kvgauge.sizing import size
 from kvgauge.sources.json_text import parse_object
@@ -24,28 +24,56 @@ MAX_REQUESTS = 100_000
 _EXAMPLE = 'for example: {"model": "Qwen/Qwen3-8B", "context": 32768}'
 
 
+#: Answers a request: its keywords, the model among them.
+Answer = Callable[[dict[str, Any]], Mapping[str, object]]
+
+
 def run_batch(settings: Settings, values: dict[str, Any]) -> int:
-    """Answer every request; what a line leaves out, the options say. Exit code 1 where one failed."""
-    for name in ("why", "markdown"):
+    """Answer requests of ``size``; what a line leaves out, the options say. Exit code 1 where one failed."""
+    refuse_beside(values, "why", "markdown")
+    defaults = size_keywords(values)
+    if values["model"] is not None:
+        defaults["model"] = values["model"]
+
+    def answer(request: dict[str, Any]) -> Mapping[str, object]:
+        return size_json(size(request.pop("model"), **request), settings.texts)
+
+    return answer_lines(settings, values["ndjson"], defaults, SIZE, answer)
+
+
+def refuse_beside(values: Mapping[str, Any], *names: str) -> None:
+    """Refuse options that do not go together with ``--ndjson``.
+
+    Raises:
+        InvalidRequestError: one of them is given.
+    """
+    for name in names:
         if values[name]:
             raise InvalidRequestError(
                 f"--{name} and --ndjson do not go together", hint="leave one of them out", field=name
             )
-    defaults = size_keywords(values)
-    if values["model"] is not None:
-        defaults["model"] = values["model"]
+
+
+def answer_lines(
+    settings: Settings,
+    name: str,
+    defaults: Mapping[str, Any],
+    keywords: Mapping[str, Kinds],
+    answer: Answer,
+) -> int:
+    """Answer every line of a file, or of standard input (``-``); exit code 1 where one failed."""
     failed = False
-    with _opened(values["ndjson"]) as stream:
+    with _opened(name) as stream:
         for line in _lines(stream):
             try:
-                answer = _answer(line, defaults, settings)
+                found = answer(_request(line, defaults, keywords))
             except (KeyboardInterrupt, OutputFailedError):
                 raise
             except Exception as error:
                 write_error(as_known(error, settings.texts), settings)
                 failed = True
             else:
-                write_json(answer, is_line=True)
+                write_json(found, is_line=True)
     return 1 if failed else 0
 
 
@@ -90,7 +118,9 @@ def _too_long() -> KvgaugeError:
     return InvalidRequestError(text, hint="name a config file instead of its content", field="ndjson")
 
 
-def _answer(line: bytes | KvgaugeError, defaults: Mapping[str, Any], settings: Settings) -> dict[str, object]:
+def _request(
+    line: bytes | KvgaugeError, defaults: Mapping[str, Any], keywords: Mapping[str, Kinds]
+) -> dict[str, Any]:
     if isinstance(line, KvgaugeError):
         raise line
     try:
@@ -98,8 +128,7 @@ def _answer(line: bytes | KvgaugeError, defaults: Mapping[str, Any], settings: S
     except DamagedFileError as error:
         error.hint = _EXAMPLE
         raise
-    request = {**defaults, **checked(given, hint=_EXAMPLE)}
+    request = {**defaults, **checked(given, keywords, _EXAMPLE)}
     if "model" not in request:
         raise InvalidRequestError("MODEL is missing", hint=_EXAMPLE, field="model")
-    result = size(request.pop("model"), **request)
-    return size_json(result, settings.texts)
+    return request

@@ -118,7 +118,8 @@ class Command(click.Command):
         if ctx.resilient_parsing:
             return rest
         values = ctx.params
-        if self.name == "size" and not values["model"] and not values["ndjson"]:
+        given_model = values.get("model") or values.get("models")
+        if self.name in ("size", "plan") and not given_model and not values["ndjson"]:
             raise click.MissingParameter(ctx=ctx, param_hint="MODEL")
         if ctx.args:
             from kvgauge.cli.failures import too_many_words  # noqa: PLC0415
@@ -136,6 +137,8 @@ def make_command(verb: str) -> click.Command:
         params.append(click.Argument(["model"], required=verb != "size"))
     elif verb == "compare":
         params.append(click.Argument(["models"], nargs=-1, required=True, metavar="MODEL..."))
+    elif verb == "plan":
+        params.append(click.Argument(["models"], nargs=-1, metavar="MODEL..."))
     elif verb == "verify":
         params.append(click.Argument(["log"]))
     elif verb == "accuracy":
@@ -160,6 +163,7 @@ _MODULES = {
     "compare": "answers",
     "explain": "answers",
     "fit": "fit",
+    "plan": "plan",
     "verify": "verify",
     "accuracy": "accuracy",
     "completion": "completion_script",

@@ -182,7 +182,8 @@ def _arguments(given: Sequence[str], last: str) -> Iterable[str]:
         return VERBS
     if verb in _ONE_WORD:
         return _ONE_WORD[verb]() if len(given) == 1 else ()
-    takes_model = verb == "compare" or (verb in ("size", "explain", "fit", "models") and len(given) == 1)
+    takes_one = verb in ("size", "explain", "fit", "models") and len(given) == 1
+    takes_model = takes_one or verb in ("compare", "plan")
     return (*_models(), FILES) if takes_model else ()
 
 

@@ -56,6 +56,14 @@ FIT = (
     OptionRow("check", ("--check",), "device", "flag"),
 )
 
+#: Options of ``plan`` beside those of ``fit``.
+PLAN = (
+    OptionRow("prompt_tokens", ("--prompt-tokens",), "load", metavar="TOKENS"),
+    OptionRow("output_tokens", ("--output-tokens",), "load", metavar="TOKENS"),
+    OptionRow("price_file", ("--price-file",), "device", metavar="FILE"),
+    OptionRow("top", ("--top",), "output", "count", "N"),
+)
+
 #: Options of ``verify`` beside those of a load that a log may leave open.
 VERIFY = (
     OptionRow("model", ("--model",), "engine", metavar="MODEL"),
@@ -101,14 +109,21 @@ _LATER_IN_FIT = tuple(row for row in LATER if row.name not in {own.name for own 
 
 #: Options of topics; --model is in VERIFY.
 _OF_TOPICS = tuple(row for row in LEARN if row.name != VERIFY[0].name)
+_LATER_IN_PLAN = tuple(row for row in _LATER_IN_FIT if row.name not in {own.name for own in PLAN})
+_PLAN_LOAD = tuple(row for row in LOAD if row.name != "no_weights")
+_PLAN_FIT = tuple(row for row in FIT if row.name != "kv_memory")
 
-ALL = (*LOAD, *FIT, VERIFY[0], CONFIGS, WHY, MARKDOWN, NDJSON, *SERVE, *OUTPUT, *_LATER_IN_FIT, *_OF_TOPICS)
+ALL = (
+    *LOAD, *FIT, *PLAN, VERIFY[0], CONFIGS, WHY, MARKDOWN, NDJSON, *SERVE, *OUTPUT, *_LATER_IN_PLAN,
+    *_OF_TOPICS,
+)  # fmt: skip
 
 VERB_OPTIONS: dict[str, tuple[OptionRow, ...]] = {
     "size": (*LOAD, WHY, MARKDOWN, NDJSON, *OUTPUT, *LATER),
     "compare": (*LOAD, MARKDOWN, *OUTPUT, *LATER),
     "explain": (*LOAD, MARKDOWN, *OUTPUT, *LATER),
     "fit": (*FIT, *LOAD, MARKDOWN, *OUTPUT, *_LATER_IN_FIT),
+    "plan": (*_PLAN_FIT, *PLAN, *_PLAN_LOAD, MARKDOWN, NDJSON, *OUTPUT, *_LATER_IN_PLAN),
     "verify": (*VERIFY, MARKDOWN, *OUTPUT),
     "accuracy": (CONFIGS, MARKDOWN, *OUTPUT),
     "models": (MARKDOWN, *OUTPUT),

@@ -17,20 +17,28 @@ class ProgressLine:
 
     Args:
         texts: the language of the line.
+        key: of the text, which says how many of how many are done.
     """
 
-    def __init__(self, texts: Texts) -> None:
+    def __init__(self, texts: Texts, key: str = "progress_headers") -> None:
         self._texts = texts
+        self._key = key
         self._start = time.monotonic()
         self._shown = 0
 
     def __call__(self, done: int, count: int) -> None:
-        """Show how many of the files are read."""
+        """Show how many are done."""
         if not sys.stderr.isatty() or time.monotonic() - self._start < _PATIENCE_S:
             return
-        text = self._texts("progress_headers", done=done, count=count)
+        text = self._texts(self._key, done=done, count=count)
         sys.stderr.write(f"\r{text:<{self._shown}}")
         self._shown = len(text)
         if done >= count:
-            sys.stderr.write(f"\r{'':<{self._shown}}\r")
+            self.clear()
         sys.stderr.flush()
+
+    def clear(self) -> None:
+        """Take the line away."""
+        if self._shown:
+            sys.stderr.write(f"\r{'':<{self._shown}}\r")
+            self._shown = 0

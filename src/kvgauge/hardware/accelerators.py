@@ -114,6 +114,8 @@ class Accelerator:
         chips: chips that one row stands for: 256 for a rack.
         unified: the rule for memory that the system shares: ``working_set``, ``shared_with_system`` or
             ``gtt_limit``.
+        planned: ``plan`` looks at it where no device is named: datacentre and workstation cards of current
+            generations, and priced ones of the generations before (``tools/accelerators.py``).
         notes: how a name was read, and what limits the memory.
     """
 
@@ -137,6 +139,7 @@ class Accelerator:
     unified: str | None = None
     prices: tuple[Price, ...] = ()
     note: str = ""
+    planned: bool = False
     notes: tuple[Note, ...] = ()
 
     @property
@@ -187,6 +190,7 @@ class Accelerator:
             "chips": self.chips,
             "unified": self.unified,
             "prices": [price.to_dict() for price in self.prices],
+            "planned": self.planned,
             "note": self.note or None,
         }
 
@@ -223,6 +227,7 @@ def from_row(row: Mapping[str, Any]) -> Accelerator:
         row.get("unified"),
         tuple(_price(price) for price in row.get("prices") or ()),
         row.get("note") or "",
+        bool(row.get("planned")),
     )
 
 

@@ -234,6 +234,12 @@ def _one_price(value: object, place: str) -> object:
     return {unit: _number(value[unit], f"{place}.{unit}"), "date": date, "grade": grade, "source": source}
 
 
+def _flag(value: object, place: str) -> object:
+    if not isinstance(value, bool):
+        raise _bad(place, "true or false")
+    return value
+
+
 _FIELDS: Mapping[str, Check] = {
     "id": _text,
     "name": _text,
@@ -254,5 +260,6 @@ _FIELDS: Mapping[str, Check] = {
     "chips": _whole(1, 1_000_000),
     "unified": _one_of(("working_set", "shared_with_system", "gtt_limit")),
     "prices": _prices,
+    "planned": _flag,
     "note": _text,
 }

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from kvgauge.architecture import Note
     from kvgauge.fit_result import FitResult
+    from kvgauge.planning.result import PlanResult
     from kvgauge.render.messages import Texts
     from kvgauge.size_result import SizeResult
     from kvgauge.units import Units
@@ -36,6 +37,31 @@ def fit_json(result: FitResult, texts: Texts, units: Units) -> dict[str, object]
     answer["suggestions"] = [
         {**found.to_dict(), "message": texts.note(in_units(found.note, units))}
         for found in result.suggestions
+    ]
+    answer["notes"] = notes_json(result.notes, texts)
+    return answer
+
+
+def plan_json(result: PlanResult, texts: Texts, units: Units) -> dict[str, object]:
+    """Return the ``kvgauge.plan/1`` object; sentences that hold sizes have them in ``units``."""
+    from kvgauge.render.note_units import in_units  # noqa: PLC0415 - as above
+
+    def said(*notes: Note) -> str:
+        return texts("plan_join").join(texts.note(in_units(note, units)) for note in notes)
+
+    answer = result.to_dict()
+    answer["options"] = [
+        {**one.to_dict(), **fit_json(one.fit, texts, units), "rank_reason": said(*one.reasons)}
+        for one in result.options
+    ]
+    answer["decision_path"] = [
+        {
+            **step.to_dict(),
+            "question": said(step.question),
+            "answer": said(step.answer),
+            "because": said(*step.because),
+        }
+        for step in result.decision_path
     ]
     answer["notes"] = notes_json(result.notes, texts)
     return answer

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from kvgauge.comparison import Comparison
     from kvgauge.derivation import Explanation
     from kvgauge.fit_result import FitResult
+    from kvgauge.planning.result import PlanResult
     from kvgauge.render.messages import Lang
     from kvgauge.size_result import SizeResult
 
@@ -33,6 +34,13 @@ def fit_html(result: FitResult) -> str:
     from kvgauge.render.fit_facts import fit_sheet  # noqa: PLC0415 - one answer is shown
 
     return to_html(fit_sheet(result, _view()))
+
+
+def plan_html(result: PlanResult) -> str:
+    """Return the answer of ``plan``."""
+    from kvgauge.render.plan_facts import plan_sheet  # noqa: PLC0415 - one answer is shown
+
+    return to_html(plan_sheet(result, _view()))
 
 
 def comparison_html(comparison: Comparison) -> str:

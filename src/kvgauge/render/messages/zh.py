@@ -10,6 +10,7 @@ from kvgauge.render.messages import (
     gpus_zh,
     learn_zh,
     llamacpp_zh,
+    plan_zh,
     serve_zh,
     serving_zh,
     splits_zh,
@@ -19,6 +20,7 @@ from kvgauge.render.messages import (
 NOTES: Mapping[str, str] = {
     **fit_zh.NOTES,
     **llamacpp_zh.NOTES,
+    **plan_zh.NOTES,
     **serving_zh.NOTES,
     **gpus_zh.NOTES,
     **learn_zh.NOTES,
@@ -85,6 +87,7 @@ MESSAGES: Mapping[str, str] = {
     **verify_zh.MESSAGES,
     **fit_zh.MESSAGES,
     **llamacpp_zh.MESSAGES,
+    **plan_zh.MESSAGES,
     **serving_zh.MESSAGES,
     **splits_zh.MESSAGES,
     **serve_zh.MESSAGES,

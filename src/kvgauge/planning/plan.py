@@ -1,0 +1,195 @@
+"""``plan``: the public call behind the command."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from kvgauge.errors import InvalidRequestError
+from kvgauge.fitting import default_engine, fit
+from kvgauge.models import ModelLike, load
+from kvgauge.planning.asking import AXES, Asked, context_of
+from kvgauge.planning.cases import Case, Formats
+from kvgauge.planning.devices import PlanDevice, devices_of
+from kvgauge.planning.path import Walk, decision_path, rack_step
+from kvgauge.planning.prices import read_prices
+from kvgauge.planning.ranking import Ranked, order_of, rank, shown_cases
+from kvgauge.planning.result import PathStep, PlanOption, PlanResult
+from kvgauge.planning.rules import plan_rules
+from kvgauge.planning.search import Found, Machine, machines_of, search
+from kvgauge.planning.words import fit_words
+from kvgauge.preparing import Options
+
+if TYPE_CHECKING:
+    from kvgauge.planning.search import Watcher
+    from kvgauge.sources.weight_files import Progress
+
+DEFAULT_TOP = 5
+MAX_TOP = 100
+
+
+def plan(
+    model: ModelLike,
+    *,
+    gpu: str | None = None,
+    memory: int | str | None = None,
+    gpu_file: str | None = None,
+    price_file: str | None = None,
+    reserve: int | str | None = None,
+    context: int | str | None = None,
+    prompt_tokens: int | str | None = None,
+    output_tokens: int | str | None = None,
+    max_model_len: int | str | None = None,
+    sequences: int | None = None,
+    engine: str | None = None,
+    engine_args: str = "",
+    utilization: float | str | None = None,
+    tp: int | None = None,
+    pp: int | None = None,
+    dp: int | None = None,
+    ep: int | None = None,
+    dcp: int | None = None,
+    kv_dtype: str | None = None,
+    k_dtype: str | None = None,
+    v_dtype: str | None = None,
+    state_dtype: str | None = None,
+    index_dtype: str | None = None,
+    encoder_tokens: int | str | None = None,
+    image_tokens: int | str | None = None,
+    shared_prefix: int | str | None = None,
+    mtp: int | None = None,
+    weights: str | None = None,
+    top: int = DEFAULT_TOP,
+    check: bool = False,
+    overrides: Mapping[str, object] | None = None,
+    revision: str | None = None,
+    refresh: bool = False,
+    offline: bool = False,
+    progress: Progress | None = None,
+    watch: Watcher | None = None,
+) -> PlanResult:
+    """Return which GPUs hold a load, how many, and in which parallelism: cheapest first, with the reasons.
+
+    Every option is the answer of ``fit`` for it. What is kept fits at the far end of every estimate with 3 %
+    of what the engine may use to spare. The order is price where one is known, else the number of GPUs, then
+    how many times the load the pool holds.
+
+    Args:
+        model: anything ``load`` accepts.
+        gpu: a card by name, ``NAME:COUNT`` where there are no more than that, several joined by commas, or
+            ``all``; None: those that the catalogue marks (``planned``).
+        memory: ``SIZE[:COUNT]``, what the runtime reports of a card, in place of that of ``gpu``.
+        gpu_file: JSON with devices of your own; all of them are looked at where ``gpu`` names none.
+        price_file: JSON with prices of your own by name; they go before the catalogue's.
+        prompt_tokens, output_tokens: parts of the context; with them its length is their sum.
+        tp, pp, dp, ep, dcp: ranks that are not to be searched over.
+        kv_dtype: else the engine's own choice, and what halves it, are looked at.
+        weights: a quantisation; else the checkpoint's own, then others, which are marked.
+        top: options that are returned, those with other weights apart.
+        check: ``PlanResult.exit_code`` is 3 where nothing holds the load.
+        watch: called with (machines looked at, machines).
+
+    The other keywords are those of ``fit``.
+
+    Raises:
+        KvgaugeError: the model, the request or their combination is refused; says why.
+
+    >>> found = plan("Qwen/Qwen3-8B", context="32k", sequences=8, gpu="RTX 4090", kv_dtype="bf16")
+    >>> found.best.num_gpus, found.best.parallelism.tensor
+    (4, 4)
+    """
+    loaded = load(
+        model, overrides=overrides, revision=revision, refresh=refresh, offline=offline, progress=progress
+    )
+    context = context_of(context, prompt_tokens, output_tokens)
+    if isinstance(top, bool) or not isinstance(top, int) or not 1 <= top <= MAX_TOP:
+        raise InvalidRequestError(f"--top must be a whole number from 1 to {MAX_TOP}", field="top")
+    told: dict[str, Any] = {
+        "context": context, "max_model_len": max_model_len, "sequences": sequences,
+        "encoder_tokens": encoder_tokens, "image_tokens": image_tokens, "shared_prefix": shared_prefix,
+        "kv_dtype": kv_dtype, "k_dtype": k_dtype, "v_dtype": v_dtype, "state_dtype": state_dtype,
+        "index_dtype": index_dtype, "mtp": mtp, "utilization": utilization,
+    }  # fmt: skip
+    name, notes = (engine, ()) if engine is not None else default_engine(loaded)
+    asked = Asked(
+        loaded, Options(**told, tp=tp, pp=pp, dp=dp, ep=ep, dcp=dcp), name, engine_args, weights, reserve
+    )
+    _ = asked.prepared  # refuses what is wrong whatever the card
+    devices = devices_of(gpu, memory, gpu_file, asked.rules, read_prices(price_file))
+    told |= {"engine": engine, "engine_args": engine_args, "weights": weights, "reserve": reserve}
+    told = {key: value for key, value in told.items() if value not in (None, "")}
+    ranked = _ranked(asked, [device for device in devices if device.runs_engines], top, watch)
+    options = tuple(_option(asked, one, told) for one in ranked)
+    path = tuple(_path(asked, devices, ranked[0].case if ranked else None))
+    return PlanResult(loaded, options, path, len(devices), notes, check)
+
+
+def _ranked(asked: Asked, devices: list[PlanDevice], top: int, watch: Watcher | None) -> tuple[Ranked, ...]:
+    """Return the options in their order, the cheapest that leaves all formats as they are among them."""
+    if not devices:
+        return ()
+    machines = machines_of(devices)
+    found = search(asked.evaluator, asked.space, machines, asked.formats, enough=top, watch=watch)
+    several = len(devices) > 1
+    cases = shown_cases(found.fitting, several=several)
+    unchanged = [case for case in cases if case.formats == Formats()]
+    if not unchanged and len(asked.formats) > 1:
+        more = search(asked.evaluator, asked.space, machines, asked.formats[:1], enough=1)
+        unchanged = shown_cases(more.fitting, several=True)
+        found.failing += more.failing
+    kept = cases[:top]
+    if unchanged and not any(case.formats == Formats() for case in kept):
+        kept = [*kept[: max(0, top - 1)], unchanged[0]] if top > 1 else kept
+    kept += _other_weights(asked, machines, kept[0] if kept else None, found)
+    return rank(sorted(kept, key=order_of), found, asked.evaluator, asked.space)
+
+
+def _other_weights(asked: Asked, machines: list[Machine], first: Case | None, found: Found) -> Iterator[Case]:
+    """Yield the cheapest option of each quantisation that the checkpoint lacks, where it is cheaper."""
+    below = None if first is None else Machine(first.device, first.count).order
+    for scheme in asked.schemes:
+        more = search(
+            asked.evaluator, asked.space, machines, (Formats(weights=scheme),), enough=1, below=below
+        )
+        found.failing += more.failing
+        yield from shown_cases(more.fitting, several=True)[:1]
+
+
+def _option(asked: Asked, ranked: Ranked, told: Mapping[str, Any]) -> PlanOption:
+    """Return an option: the answer of ``fit`` for it."""
+    case = ranked.case
+    layout, formats, device = case.layout, case.formats, case.device
+    counts = (layout.tensor, layout.pipeline, layout.data, layout.expert, layout.context)
+    ranks = dict(zip(AXES, counts, strict=True))
+    changed = {"kv_dtype": formats.kv, "weights": formats.weights}
+    keywords = {**told, **{key: word for key, word in changed.items() if word is not None}}
+    whole: dict[str, Any] = {**device.words, "num_gpus": case.count, **ranks, **keywords}
+    answer = fit(asked.model, **whole)
+    per_machine = plan_rules().machine_gpus
+    return PlanOption(
+        answer,
+        device,
+        case.count,
+        -(-case.count // per_machine),
+        formats.kv,
+        formats.weights,
+        case.multiple,
+        fit_words(device.words, case.count, ranks, keywords, asked.model.raw.overrides),
+        ranked.reasons,
+    )
+
+
+def _path(asked: Asked, devices: tuple[PlanDevice, ...], best: Case | None) -> Iterator[PathStep]:
+    """Yield the decision: on the device of the first option, else on the largest."""
+    stored = asked.model.weighed.stored
+    for device in devices:
+        if not device.runs_engines and stored is not None:
+            yield rack_step(device, asked.evaluator.weights_bytes(None))
+    running = tuple(device for device in devices if device.runs_engines)
+    if running:
+        device = best.device if best is not None else max(running, key=lambda one: one.memory_bytes)
+        walk = Walk(asked.evaluator, asked.space, asked, device, running, best)
+        yield from decision_path(walk)
+
+
+__all__ = ["PlanOption", "PlanResult", "plan"]

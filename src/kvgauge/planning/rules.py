@@ -1,0 +1,98 @@
+"""What is looked at: counts, bounds and words of each engine, from ``data/planning.json``."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+
+from kvgauge.data import read_data
+from kvgauge.errors import FeatureUnsupportedError
+
+
+@dataclass(frozen=True, slots=True)
+class EngineRules:
+    """How an engine can be spread, and what it can be told to shrink.
+
+    Args:
+        axes: options of parallelism that it has: tp, pp, dp, ep, dcp.
+        max_pipeline: most pipeline stages that are looked at.
+        kv_word: the KV dtype of half the bytes, in its own words.
+        schemes: quantisations of weights that it runs, for checkpoints that are not in one.
+        needs_architecture: it runs on cards whose architecture (compute capability, gfx name) is known.
+    """
+
+    axes: frozenset[str]
+    max_pipeline: int
+    kv_word: str
+    schemes: tuple[str, ...]
+    needs_architecture: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PlanRules:
+    """What holds for every engine.
+
+    Args:
+        margin: of what the engine may use of a GPU, kept beside the load.
+        machine_gpus: GPUs of one machine, inside which tensor parallelism stays.
+        counts: numbers of GPUs that are looked at: of one machine, then of several.
+        max_tensor: most tensor-parallel ranks.
+        clustered_kinds: kinds of devices that are looked at in several machines too.
+        lone_kinds: kinds of devices that are used one by one.
+        weights_only_kinds: kinds that no engine known here runs on: what is said of them is how many hold
+            the weights.
+    """
+
+    margin: Fraction
+    machine_gpus: int
+    counts: tuple[int, ...]
+    max_tensor: int
+    clustered_kinds: frozenset[str]
+    lone_kinds: frozenset[str]
+    weights_only_kinds: frozenset[str]
+
+
+@lru_cache(maxsize=1)
+def plan_rules() -> PlanRules:
+    """Return the rules of every engine."""
+    row = json.loads(read_data("planning.json"))
+    return PlanRules(
+        Fraction(row["margin_fraction"]),
+        row["machine_gpus"],
+        tuple(row["counts"]),
+        row["max_tensor"],
+        frozenset(row["clustered_kinds"]),
+        frozenset(row["lone_kinds"]),
+        frozenset(row["weights_only_kinds"]),
+    )
+
+
+@lru_cache(maxsize=8)
+def engine_rules(name: str) -> EngineRules:
+    """Return the rules of an engine.
+
+    Raises:
+        FeatureUnsupportedError: it has no pool that a load could fit in.
+
+    >>> sorted(engine_rules("llama.cpp").axes), engine_rules("vllm").kv_word
+    (['pp'], 'fp8')
+    """
+    row = json.loads(read_data("planning.json"))["engines"].get(name)
+    if row is None:
+        raise FeatureUnsupportedError(
+            f"{name} has no pool of cache that a load could fit in",
+            hint="--engine vllm has one; 'kvgauge engines' lists the engines",
+            field="engine",
+        )
+    return EngineRules(
+        frozenset(row["axes"]),
+        row["max_pipeline"],
+        row["kv"],
+        tuple(row["weights"]),
+        row["needs_architecture"],
+    )
+
+
+__all__ = ["EngineRules", "PlanRules", "engine_rules", "plan_rules"]
