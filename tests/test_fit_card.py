@@ -305,3 +305,22 @@ def test_blocks_that_a_flag_states():
     assert (many.verdict.fits, many.max_sequences.count) == (False, 0)
     assert many.devices[0].free_bytes < -1000 * GIB
     assert many.verdict.available_bytes < 80 * GIB < many.verdict.required_bytes
+
+
+@pytest.mark.parametrize("engine", ["vllm@0.19.0", "vllm@0.33.0", "sglang", "tensorrt-llm", "llama.cpp"])
+def test_what_lies_inside_the_share_and_what_beside(engine):
+    """Weights, terms inside and the load are the verdict's sum; the rest is held, and counted nowhere twice."""
+    found = fitted(engine=engine, gpu="H100", context=4096)
+    device = found.devices[0]
+    inside = sum(term.central_bytes for term in device.inside)
+    assert found.verdict.taken_bytes == device.weight_bytes + inside
+    held = {term.name for term in device.terms}
+    names = {term.name for term in device.inside}, {term.name for term in device.beside}
+    assert not names[0] & names[1]
+    assert held <= names[0] | names[1]
+    assert names[1] == {
+        "vllm@0.19.0": {"graphs", "context"},
+        "vllm@0.33.0": {"graphs", "context"},
+        "sglang": {"activations", "graphs", "buffers", "context"},
+    }.get(engine, set())
+    assert ("graph_estimate" in names[0]) is (engine == "vllm@0.33.0")

@@ -53,6 +53,7 @@ class Rank:
         terms: what the engine holds or reckons with beside weights and pool.
         left: for cache and state.
         taken_bytes: of what the engine may use, before the pool.
+        inside: the terms among them.
         needed_bytes: of this rank for the load, where ranks differ in it.
     """
 
@@ -62,6 +63,7 @@ class Rank:
     left: Spread
     taken_bytes: int
     needed_bytes: int | None = None
+    inside: tuple[Estimate, ...] = ()
 
     @property
     def held(self) -> tuple[Estimate, ...]:
@@ -269,8 +271,9 @@ class CardBudget:
             for side in (True, False)
         )
         left = Spread(int(central - down), central, int(central + up))
-        taken = weights_bytes + _total(sizes, tuple(term for term in terms if rules.takes(term)))
-        return Rank(memory, weights_bytes, terms, left, taken, needed)
+        inside = tuple(term for term in terms if rules.takes(term))
+        taken = weights_bytes + _total(sizes, inside)
+        return Rank(memory, weights_bytes, terms, left, taken, needed, inside)
 
     @property
     def _kept(self) -> int:

@@ -147,6 +147,8 @@ class Device:
         pool_bytes: allocated for cache and state.
         terms: what the engine holds beside them; None where the pool is given.
         pool_range: least and most that the pool may be, where it is computed.
+        inside: terms that come off what the engine may use of the card, with figures that it only reckons
+            with.
     """
 
     rank: int
@@ -157,6 +159,12 @@ class Device:
     pool_bytes: int
     terms: tuple[Estimate, ...] | None = None
     pool_range: tuple[int, int] | None = None
+    inside: tuple[Estimate, ...] = ()
+
+    @property
+    def beside(self) -> tuple[Estimate, ...]:
+        """Terms that are held beside what the engine may use."""
+        return tuple(term for term in self.terms or () if term not in self.inside)
 
     @property
     def free_bytes(self) -> int | None:

@@ -218,7 +218,7 @@ def _device(
         low, _, high = (max(0, budget(left)) for left in rank.left)
         spread = (min(size, low), max(size, high))
     memory = rank.memory.central_bytes
-    return Device(number, memory, rank.weights_bytes, grade, because, size, rank.held, spread)
+    return Device(number, memory, rank.weights_bytes, grade, because, size, rank.held, spread, rank.inside)
 
 
 __all__ = ["FitResult", "default_engine", "fit", "largest"]

@@ -19,8 +19,11 @@ from kvgauge.render.size_facts import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from kvgauge.architecture import Note
     from kvgauge.engines.pools import Pool
+    from kvgauge.estimate import Estimate
     from kvgauge.fit_result import Device, FitResult, Reach
     from kvgauge.render.view import View
 
@@ -62,7 +65,7 @@ def _of_card(result: FitResult, view: View) -> Pairs:
     if result.left is None:
         return []
     fullest = _fullest(result)
-    rows = [("fit_working_label", _working(fullest, view))] if fullest.terms else []
+    rows = list(_working_rows(result, fullest, view))
     free = min(device.free_bytes or 0 for device in result.devices)
     text = view.texts("fit_free" if free >= 0 else "fit_overdrawn", size=view.size(abs(free)))
     return [*rows, ("fit_free_label", text)]
@@ -72,9 +75,21 @@ def _fullest(result: FitResult) -> Device:
     return max(result.devices, key=lambda device: device.weight_bytes or 0)
 
 
-def _working(device: Device, view: View) -> str:
+def _working_rows(result: FitResult, device: Device, view: View) -> Iterator[tuple[str, str]]:
+    """Yield what counts in the verdict beside weights and load, and what lies beside the engine's share."""
+    if not device.beside:
+        if device.terms:
+            yield "fit_working_label", _working(device.terms, view)
+        return
+    if device.inside:
+        yield "fit_inside_label", _working(device.inside, view)
+    room = max(0, (device.memory_bytes or 0) - result.verdict.available_bytes)
+    text = _working(device.beside, view)
+    yield "fit_beside_label", view.texts("fit_beside", text=text, room=view.size(room))
+
+
+def _working(terms: tuple[Estimate, ...], view: View) -> str:
     """Return what an engine works with, term by term, and the sum with its range."""
-    terms = device.terms or ()
     sizes = [sum(getattr(t, f"{end}_bytes") for t in terms) for end in ("central", "low", "high")]
     total, low, high = (view.size(size) for size in sizes)
     parts = view.texts("aside_join").join(
