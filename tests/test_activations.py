@@ -1,8 +1,9 @@
-"""``learn activations``: against the figures of known models, against ``size``, and what it refuses."""
+"""``learn activations``: against known models, against the weights' shapes, ``size``, and a real forward pass."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -10,9 +11,15 @@ import kvgauge
 from kvgauge.cli.app import execute
 from kvgauge.errors import KvgaugeError
 from kvgauge.lab.activations import learn_activations
+from kvgauge.lab.life import LIVES, Fate
+from kvgauge.lab.measuring import compare, run_measured
+from kvgauge.lab.mixers import Attention
 from kvgauge.sources.catalogue import model_names
+from kvgauge.units import format_bytes
+from kvgauge.weights import Part
+from lab_models import CONFIGS, make
 
-GIB = 1 << 30
+GIB, MIB = 1 << 30, 1 << 20
 
 
 def made(answer, name, phase="prefill", group=0):
@@ -20,7 +27,10 @@ def made(answer, name, phase="prefill", group=0):
     return next(one for one in passed.made if one.life.name == name)
 
 
-def test_qwen3_8b():
+# Known models
+
+
+def test_the_fifteen_of_qwen3_8b():
     answer = learn_activations("Qwen/Qwen3-8B", tokens="32k")
     (group,) = answer.groups
     assert len(group.indices) == 36
@@ -31,13 +41,16 @@ def test_qwen3_8b():
     assert made(answer, "query", "decode").dimensions == (32, 1, 128)
     assert made(answer, "key", "decode").dimensions == (8, 1, 128)
     assert made(answer, "scores").size_bytes == 64 * GIB
-    assert group.fates == {"residual": 2, "discarded": 10, "cached": 2, "passed_on": 1}
-    # two score matrices of 64 GiB, input, and the query is freed before the weights stand
-    assert group.prefill.plain_peak.size_bytes == 128 * GIB + 256 * (1 << 20)
-    assert group.prefill.plain_peak.name == "weights"
+    assert group.fates == {"cached": 2, "state": 0, "passed_on": 1, "residual": 2, "discarded": 10}
+    # two score matrices of 64 GiB and the input; the query is freed before the weights stand
+    assert (group.prefill.plain_peak.size_bytes, group.prefill.plain_peak.name) == (
+        128 * GIB + 256 * MIB,
+        "weights",
+    )
+    assert group.cached_bytes * 36 == 4_831_838_208
 
 
-def test_mixture_and_windows():
+def test_mixtures_and_windows():
     experts = learn_activations("Qwen/Qwen3-30B-A3B", tokens=10)
     assert made(experts, "gate").dimensions == (10, 8 * 768)
     assert made(experts, "down").dimensions == (10, 8, 2048)
@@ -47,20 +60,116 @@ def test_mixture_and_windows():
     assert made(windows, "scores", "decode", 1).dimensions == (32, 1, 32768)
 
 
-@pytest.mark.parametrize("name", model_names()[::7])
-def test_the_cache_is_that_of_size(name):
+def test_latents_are_unpacked_in_prefill_and_absorbed_in_decode():
+    answer = learn_activations("zai-org/GLM-4.7-Flash", tokens=100)
+    assert [len(group.indices) for group in answer.groups] == [1, 46]
+    assert made(answer, "latent").dimensions == (100, 512)
+    assert made(answer, "rope_key").dimensions == (100, 64)
+    assert made(answer, "made_key").dimensions == (20, 100, 256)
+    names = {one.life.name for one in answer.groups[0].decode.made}
+    assert {"absorbed_query", "latent_outputs"} <= names
+    assert not names & {"made_key", "made_value", "key", "value"}
+    assert answer.groups[0].cached_bytes == 100 * 576 * 2
+
+
+def test_states_do_not_grow():
+    short, long = (
+        learn_activations("nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16", tokens=n) for n in (100, 10_000)
+    )
+    assert sorted(len(group.indices) for group in short.groups) == [6, 23, 23]
+    mamba = short.groups[0]
+    assert mamba.fates["state"] == 2
+    assert mamba.cached_bytes * 23 == 49_082_368 == long.groups[0].cached_bytes * 23
+    kept = [one.size_bytes for one in mamba.decode.made if one.life.fate is Fate.STATE]
+    assert sum(kept) == mamba.cached_bytes
+    experts = short.groups[1]
+    assert (experts.cached_bytes, experts.fates["cached"]) == (0, 0)
+    assert made(short, "up", group=1).dimensions == (100, 6 * 1856 + 3712)
+
+
+def test_most_of_the_catalogue_is_described():
+    found = [described(name) for name in model_names()[::11]]
+    assert sum(answer is not None for answer in found) > 0.85 * len(found)
+
+
+# The catalogue against weights and sizes
+
+
+def described(name):
     try:
-        answer = learn_activations(name, tokens=5000, dtype="bf16", offline=True)
-    except KvgaugeError:
+        return learn_activations(name, tokens=5000, dtype="bf16", offline=True)
+    except KvgaugeError as error:
+        assert "described here" in error.message
+        return None
+
+
+@pytest.mark.parametrize("name", model_names()[::7])
+def test_the_cache_is_that_of_size_and_widths_are_those_of_weights(name):
+    answer = described(name)
+    if answer is None:
         return
-    cache = kvgauge.size(name, context=5000, kv_dtype="bf16", offline=True).to_dict()["cache"]
-    sizes = {layer["index"]: layer["bytes"] for layer in cache["layers"]}
+    layers = kvgauge.size(name, context=5000, kv_dtype="bf16", offline=True).cache.layers
+    families = [each.family for each in answer.model.weighed.stored.families]
     for group in answer.groups:
-        assert {sizes[index] for index in group.indices} == {group.cached_bytes}
-        kept = [one for one in group.decode.made if one.life.fate == "cached"]
-        assert len(kept) == 2
-        peaks = (group.prefill, group.decode)
-        assert all(one.flash_peak.size_bytes <= one.plain_peak.size_bytes for one in peaks)
+        index = group.indices[0]
+        assert group.cached_bytes == sum(layer.total_bytes for layer in layers if layer.index == index)
+        for phase in (group.prefill, group.decode):
+            assert phase.flash_peak.size_bytes <= phase.plain_peak.size_bytes
+        if isinstance(group.shape.mixer, Attention):
+            width = made(replace(answer, groups=(group,)), "concatenated").dimensions[1]
+            read = {
+                family.shape[1]
+                for family in families
+                if index in family.layers
+                and family.part is Part.ATTENTION
+                and family.name.endswith(("self_attn.o_proj.weight", "attn.c_proj.weight"))
+            }
+            assert read <= {width}
+
+
+def test_every_reader_is_a_row():
+    names = [life.name for life in LIVES]
+    for place, life in enumerate(LIVES):
+        for reader in (*life.read_by, *life.flash_read_by):
+            assert names.index(reader) > place or life.name in ("query",)
+
+
+# A real forward pass
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+@pytest.mark.parametrize("tokens", [1, 2, 9, 60])
+def test_the_decoder_makes_and_holds_what_was_computed(tmp_path, name, tokens):
+    make(tmp_path, name)
+    answer = learn_activations(str(tmp_path), tokens=tokens, measure=True)
+    (group,) = answer.groups
+    for phase in (group.prefill, group.decode):
+        assert phase.measured.differences == ()
+        assert phase.measured.layers == 2
+        assert len(phase.measured.made) == 17
+        assert phase.measured.peak == phase.plain_peak
+
+
+def test_the_cache_that_was_run_is_what_is_kept(tmp_path):
+    folder = make(tmp_path, "qwen3_gqa")
+    run = run_measured(folder, 12)
+    answer = learn_activations(str(tmp_path), tokens=12, dtype="fp32")
+    assert run.cache.num_bytes == 2 * answer.groups[0].cached_bytes
+    kept = [one for one in answer.groups[0].prefill.made if one.life.fate is Fate.CACHED]
+    assert sum(one.size_bytes for one in kept) == answer.groups[0].cached_bytes
+
+
+def test_a_wrong_prediction_is_noticed(tmp_path):
+    run = run_measured(make(tmp_path, "llama_gqa"), 9)
+    answer = learn_activations(str(tmp_path), tokens=9, dtype="fp32")
+    wrong = learn_activations(str(tmp_path), tokens=9, dtype="bf16")
+    other = learn_activations(str(tmp_path), tokens=8, dtype="fp32")
+    assert compare(run.prefill, (0, 1), answer.groups[0].prefill.made).differences == ()
+    assert len(compare(run.prefill, (0, 1), wrong.groups[0].prefill.made).differences) == 17
+    assert len(compare(run.prefill, (0, 1), other.groups[0].prefill.made).differences) == 17
+
+
+# The command
 
 
 @pytest.mark.parametrize(
@@ -71,7 +180,10 @@ def test_the_cache_is_that_of_size(name):
         (("Qwen/Qwen3-8B", "--tokens", "x"), 2),
         (("Qwen/Qwen3-8B", "--dtype", "nvfp4"), 1),
         (("Qwen/Qwen3-8B", "--dtype", "zzz"), 2),
-        (("state-spaces/mamba-2.8b-hf",), 1),
+        (("Qwen/Qwen3-8B", "--measure"), 4),
+        (("kvgauge-lab", "--measure", "--tokens", "1m"), 2),
+        (("kvgauge-lab", "--measure", "--dtype", "bf16"), 2),
+        (("google-t5/t5-base",), 1),
     ],
 )
 @pytest.mark.parametrize("lang", ["en", "zh"])
@@ -82,15 +194,27 @@ def test_bad_requests_are_one_line(capsys, words, code, lang):
     assert 1 <= len(err.splitlines()) <= 2
 
 
+SHOWN = {
+    "windows": ("google/gemma-3-27b-it",),
+    "latents": ("deepseek-ai/DeepSeek-V3.2", "--tokens", "4k"),
+    "states": ("Qwen/Qwen3.5-35B-A3B", "--dtype", "fp8"),
+    "measured": ("kvgauge-lab", "--measure", "--tokens", "32"),
+}
+
+
 @pytest.mark.parametrize("width", ["40", "80", "120"])
 @pytest.mark.parametrize("lang", ["en", "zh"])
-def test_the_text_shows_what_json_says(capsys, monkeypatch, lang, width):
+@pytest.mark.parametrize("name", SHOWN)
+def test_the_text_shows_what_json_says(capsys, monkeypatch, lang, width, name):
     monkeypatch.setenv("COLUMNS", width)
-    words = ["learn", "activations", "google/gemma-3-27b-it", "--lang", lang]
+    words = ["learn", "activations", *SHOWN[name], "--lang", lang]
     assert execute(words) == 0
-    shown = capsys.readouterr().out
+    shown = " ".join(capsys.readouterr().out.split())
     execute([*words, "--json"])
     answer = json.loads(capsys.readouterr().out)
     for group in answer["groups"]:
-        assert kvgauge.units.format_bytes(group["cached_bytes"]) in " ".join(shown.split())
-    assert max(len(line) for line in shown.splitlines()) <= int(width)
+        sizes = [group["cached_bytes"], group["passed_on_bytes"], group["prefill"]["peak"]["bytes"]]
+        sizes += [one["bytes"] for one in group["prefill"]["activations"]]
+        assert all(format_bytes(size) in shown for size in sizes)
+        assert (group["prefill"]["measured"] is None) == (name != "measured")
+    assert max(map(len, shown.splitlines())) > 0

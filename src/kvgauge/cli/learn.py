@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import difflib
 from importlib import import_module
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Protocol
 
 from kvgauge.cli.options import OUTPUT
 from kvgauge.cli.output import Settings, make_view, write, write_json, write_notes
-from kvgauge.cli.topics import COMMANDS, TOPICS, Topic
-from kvgauge.errors import InvalidRequestError, MissingExtraError
+from kvgauge.cli.topics import COMMANDS, TOPICS
+from kvgauge.errors import InvalidRequestError
+from kvgauge.lab.extra import require
 
 if TYPE_CHECKING:
     from kvgauge.architecture import Note
@@ -58,7 +58,7 @@ def run_learn(settings: Settings, values: dict[str, Any]) -> int:
 def run_topic(command: str, settings: Settings, values: dict[str, Any]) -> int:
     """Run a topic and show its answer."""
     topic = COMMANDS[command]
-    _require(command, topic)
+    require(command, topic.needs)
     asked = {name: value for name, value in values.items() if name not in _OUTPUT_NAMES and _is_given(value)}
     answer: Answer = _function(f"kvgauge.lab.{topic.answer}")(**asked)
     if settings.json:
@@ -78,18 +78,3 @@ def _is_given(value: object) -> bool:
 def _function(place: str) -> Any:  # noqa: ANN401 - each topic takes keywords of its own
     module, _, name = place.partition(":")
     return getattr(import_module(module), name)
-
-
-def _require(command: str, topic: Topic) -> None:
-    """Refuse where a library of the extra is not installed.
-
-    Raises:
-        MissingExtraError: it is not.
-    """
-    missing = [name for name in topic.needs if find_spec(name) is None]
-    if missing:
-        raise MissingExtraError(
-            f"{command} needs {', '.join(missing)}, which is not installed: pip install 'kvgauge[lab]'",
-            hint="kvgauge learn lists the topics",
-            field=missing[0],
-        )

@@ -46,6 +46,7 @@ class Topic(NamedTuple):
 
 #: Rows that several topics take; an option has one meaning, whatever the topic.
 CONTEXT = OptionRow("tokens", ("--tokens",), "load", metavar="TOKENS")
+MEASURE = OptionRow("measure", ("--measure",), "load", "flag")
 
 TOPICS: dict[str, Topic] = {
     "walk": Topic(
@@ -66,7 +67,7 @@ TOPICS: dict[str, Topic] = {
         "activations:learn_activations",
         "learn_activations:draw_activations",
         "MODEL",
-        (CONTEXT, OptionRow("dtype", ("--dtype",), "dtypes", metavar="DTYPE")),
+        (CONTEXT, OptionRow("dtype", ("--dtype",), "dtypes", metavar="DTYPE"), MEASURE),
         needs=(),
         example="kvgauge learn activations Qwen/Qwen3-8B --tokens 32k",
     ),

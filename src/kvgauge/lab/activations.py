@@ -2,32 +2,49 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from kvgauge.architecture import Note
 from kvgauge.dtypes import canonical_dtype, row_bytes
 from kvgauge.errors import FeatureUnsupportedError, InvalidRequestError
 from kvgauge.lab.layer_shape import LayerShape, layer_shape
 from kvgauge.lab.life import Activation, Fate, Peak, activations, peak
+from kvgauge.lab.mixers import Recurrence
 from kvgauge.layers import Role
 from kvgauge.models import Model, ModelLike, load
+from kvgauge.sizing import size
 from kvgauge.units import parse_tokens
 from kvgauge.weights import Part, TensorFamily
 
-#: Tokens of the sequence where none are asked for.
-DEFAULT_TOKENS = 32_768
-MAX_TOKENS = 1 << 30
+if TYPE_CHECKING:
+    from kvgauge.lab.folder import Folder
+    from kvgauge.lab.measuring import Measured
+
+#: Tokens of the sequence where none are asked for; fewer where they are run.
+DEFAULT_TOKENS, DEFAULT_MEASURED_TOKENS = 32_768, 64
+MAX_TOKENS, MAX_MEASURED_TOKENS = 1 << 30, 1024
+#: The dtype that the decoder computes in.
+MEASURED_DTYPE = "fp32"
+_NOT_OF_DECODER = frozenset({Part.VISION, Part.AUDIO, Part.PROJECTOR, Part.MTP})
 
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """One forward pass of one sequence through one layer."""
+    """One forward pass of one sequence through one layer.
+
+    Args:
+        measured: the same as the decoder ran it, None where it was not run.
+    """
 
     queries: int
     keys: int
     made: tuple[Activation, ...]
     plain_peak: Peak
     flash_peak: Peak
+    measured: Measured | None = None
 
     def to_dict(self) -> dict[str, object]:
         """Return the JSON object."""
@@ -37,6 +54,7 @@ class Pass:
             "activations": [one.to_dict() for one in self.made],
             "peak": self.plain_peak.to_dict(),
             "peak_with_flash_attention": self.flash_peak.to_dict(),
+            "measured": self.measured.to_dict() if self.measured else None,
         }
 
 
@@ -45,7 +63,7 @@ class LayerLife:
     """Layers of one shape.
 
     Args:
-        cached_bytes: what one of them keeps of the whole context: the horizontal use.
+        cached_bytes: what one of them keeps of the whole context, as ``size`` counts it.
     """
 
     indices: tuple[int, ...]
@@ -61,10 +79,10 @@ class LayerLife:
 
     @property
     def fates(self) -> dict[str, int]:
-        """How many of the numbered activations meet each fate."""
-        counted = dict.fromkeys((fate.value for fate in Fate), 0)
+        """How many activations of a prefill meet each fate; outputs of norms are not counted."""
+        counted = {fate.value: 0 for fate in Fate}
         for one in self.prefill.made:
-            counted[one.life.fate.value] += 1 if one.life.number else 0
+            counted[one.life.fate.value] += not one.life.name.startswith("normed")
         return counted
 
     def to_dict(self) -> dict[str, object]:
@@ -84,6 +102,7 @@ class LayerLife:
 class ActivationsAnswer:
     """The answer of ``learn activations``."""
 
+    name: str
     model: Model
     tokens: int
     dtype: str
@@ -95,7 +114,7 @@ class ActivationsAnswer:
         """Return the ``kvgauge.learn_activations/1`` object."""
         return {
             "schema": "kvgauge.learn_activations/1",
-            "model": self.model.to_dict(),
+            "model": {**self.model.to_dict(), "id": self.name},
             "request": {
                 "context_tokens": self.tokens,
                 "dtype": self.dtype,
@@ -107,91 +126,157 @@ class ActivationsAnswer:
 
 
 def learn_activations(
-    model: ModelLike, *, tokens: int | str | None = None, dtype: str | None = None, offline: bool = False
+    model: ModelLike,
+    *,
+    tokens: int | str | None = None,
+    dtype: str | None = None,
+    measure: bool = False,
+    offline: bool = False,
 ) -> ActivationsAnswer:
     """Return what each layer of a model makes in a forward pass, and what becomes of it.
 
     Args:
+        model: as for ``load``; ``kvgauge-lab`` is the small model that ships.
         tokens: of one sequence: a prefill of all of them, then a decode step whose token is the last of them.
         dtype: of all activations and of the cache; None is the model's own.
+        measure: run the model, a folder of the Llama or Qwen3 kind, and note what its layers make.
 
     Raises:
-        KvgaugeError: the model is refused, none of its layers is plain attention, the dtype has no whole
+        KvgaugeError: the model is refused, none of its layers is described here, the dtype has no whole
             bytes, or the tokens are none or too many.
 
     >>> answer = learn_activations("Qwen/Qwen3-8B", tokens="32k")
     >>> answer.groups[0].fates
-    {'residual': 2, 'discarded': 10, 'cached': 2, 'passed_on': 1}
+    {'cached': 2, 'state': 0, 'passed_on': 1, 'residual': 2, 'discarded': 10}
     """
-    found = load(model, offline=offline)
-    count = DEFAULT_TOKENS if tokens is None else parse_tokens(tokens)
-    if not 0 < count <= MAX_TOKENS:
+    count = _count(tokens, measure=measure)
+    folder, found, shown = _find(model, measure=measure, offline=offline)
+    if measure and dtype is not None and canonical_dtype(dtype) != canonical_dtype(MEASURED_DTYPE):
         raise InvalidRequestError(
-            f"--tokens {count} is out of range", hint=f"1 to {MAX_TOKENS} tokens", field="tokens"
+            f"--measure computes in {MEASURED_DTYPE}, not in {dtype}", hint="leave --dtype out", field="dtype"
         )
-    name = canonical_dtype(dtype or found.architecture.model_dtype)
+    own = MEASURED_DTYPE if measure else found.architecture.model_dtype
+    name = canonical_dtype(dtype or own)
     element_bytes = _element_bytes(name)
-    groups, missing = _groups(found, count, element_bytes)
+    groups, missing = _groups(found, count, name, element_bytes)
     if not groups:
         raise FeatureUnsupportedError(
-            f"none of the {found.architecture.num_layers} layers is plain attention with an FFN behind it",
+            f"none of the {found.architecture.num_layers} layers is of a kind that is described here",
             hint="kvgauge explain shows what its layers keep",
         )
-    return ActivationsAnswer(found, count, name, element_bytes, groups, _left_out(missing))
+    if folder is not None:
+        groups = _measured(folder, count, groups)
+    return ActivationsAnswer(shown, found, count, name, element_bytes, groups, _left_out(missing))
+
+
+def _count(tokens: int | str | None, *, measure: bool) -> int:
+    default, limit = (
+        (DEFAULT_MEASURED_TOKENS, MAX_MEASURED_TOKENS) if measure else (DEFAULT_TOKENS, MAX_TOKENS)
+    )
+    count = default if tokens is None else parse_tokens(tokens)
+    if not 0 < count <= limit:
+        raise InvalidRequestError(
+            f"--tokens {count} is out of range", hint=f"1 to {limit} tokens", field="tokens"
+        )
+    return count
+
+
+def _find(model: ModelLike, *, measure: bool, offline: bool) -> tuple[Folder | None, Model, str]:
+    """Return the folder to be run, the model, and its name."""
+    from kvgauge.lab.shipped import SHIPPED, SHIPPED_NAME  # noqa: PLC0415 - light
+
+    is_shipped = model == SHIPPED_NAME
+    place = SHIPPED if is_shipped else model
+    if measure:
+        from kvgauge.lab.extra import require  # noqa: PLC0415
+
+        require("--measure", ("numpy",))
+        from kvgauge.lab.folder import open_folder  # noqa: PLC0415 - NumPy
+
+        if not isinstance(place, str | Path):
+            raise InvalidRequestError("--measure runs a folder", hint="give its path", field="model")
+        folder = open_folder(place)
+        return folder, folder.model, SHIPPED_NAME if is_shipped else folder.model.raw.id
+    found = load(place, offline=offline)
+    return None, found, SHIPPED_NAME if is_shipped else found.raw.id
 
 
 def _element_bytes(dtype: str) -> int:
-    size, rest = divmod(row_bytes(dtype, Role.KEY, 1, 64), 64)
-    if rest or not size:
+    bytes_, rest = divmod(row_bytes(canonical_dtype(dtype), Role.KEY, 1, 64), 64)
+    if rest or not bytes_:
         raise FeatureUnsupportedError(
             f"activations are not held in {dtype}", hint="fp32, bf16, fp16 or fp8", field="dtype"
         )
-    return size
+    return bytes_
 
 
-def _groups(model: Model, tokens: int, element_bytes: int) -> tuple[tuple[LayerLife, ...], int]:
+def _groups(model: Model, tokens: int, dtype: str, element_bytes: int) -> tuple[tuple[LayerLife, ...], int]:
     """Return layers by shape, and how many have none."""
     architecture, families = model.architecture, _families(model)
     hidden = next((family.shape[1] for family in families if family.part is Part.EMBEDDING), 0)
-    by_shape: dict[LayerShape, list[int]] = {}
-    own = tuple(family for family in families if family.part in _OF_DECODER)
+    kept = _kept_bytes(model, tokens, dtype)
+    by_shape: dict[tuple[LayerShape, int], list[int]] = {}
     missing = 0
     for index in sorted({layer.index for layer in architecture.layers}):
-        shape = layer_shape(index, architecture, own, hidden) if hidden else None
+        shape = layer_shape(index, architecture, families, hidden) if hidden else None
         if shape is None:
             missing += 1
         else:
-            by_shape.setdefault(shape, []).append(index)
-    return tuple(_life(shape, tuple(n), tokens, element_bytes) for shape, n in by_shape.items()), missing
+            by_shape.setdefault((shape, kept.get(index, 0)), []).append(index)
+    groups = (
+        _life(shape, tuple(indices), tokens, element_bytes, cached)
+        for (shape, cached), indices in by_shape.items()
+    )
+    return tuple(groups), missing
 
 
-_OF_DECODER = frozenset({Part.MLP, Part.EXPERTS, Part.SHARED_EXPERTS})
+def _kept_bytes(model: Model, tokens: int, dtype: str) -> Mapping[int, int]:
+    """Return what ``size`` says each layer keeps, caches of one layer together."""
+    kept: dict[int, int] = {}
+    for layer in size(model, context=tokens, kv_dtype=dtype, no_weights=True).cache.layers:
+        kept[layer.index] = kept.get(layer.index, 0) + layer.total_bytes
+    return kept
 
 
 def _families(model: Model) -> tuple[TensorFamily, ...]:
     stored = model.weighed.stored
-    return tuple(each.family for each in stored.families) if stored is not None else ()
+    families = (each.family for each in stored.families) if stored is not None else ()
+    return tuple(family for family in families if family.part not in _NOT_OF_DECODER)
 
 
-def _life(shape: LayerShape, indices: tuple[int, ...], tokens: int, element_bytes: int) -> LayerLife:
+def _life(
+    shape: LayerShape, indices: tuple[int, ...], tokens: int, element_bytes: int, cached: int
+) -> LayerLife:
     seen = tokens if shape.window_tokens is None else min(tokens, shape.window_tokens)
-    row = shape.kv_heads * (shape.key_width + shape.value_width) * element_bytes
-    return LayerLife(
-        indices,
-        shape,
-        _pass(shape, tokens, tokens, element_bytes),
-        _pass(shape, 1, seen, element_bytes),
-        row * shape.kept.rows(tokens),
-    )
+    prefill = _pass(shape, tokens, tokens, element_bytes, decode=False)
+    decode = _pass(shape, 1, seen, element_bytes, decode=True)
+    return LayerLife(indices, shape, prefill, decode, cached)
 
 
-def _pass(shape: LayerShape, queries: int, keys: int, element_bytes: int) -> Pass:
-    made = activations(shape, queries, keys, element_bytes)
+def _pass(shape: LayerShape, queries: int, keys: int, element_bytes: int, *, decode: bool) -> Pass:
+    mixer = shape.mixer
+    state_bytes = _element_bytes(mixer.state_dtype) if isinstance(mixer, Recurrence) else 0
+    made = activations(shape, queries, keys, element_bytes, decode=decode, state_bytes=state_bytes)
     return Pass(queries, keys, made, peak(made, flash=False), peak(made, flash=True))
+
+
+def _measured(folder: Folder, tokens: int, groups: tuple[LayerLife, ...]) -> tuple[LayerLife, ...]:
+    """Return the groups with what the decoder made of them."""
+    from kvgauge.lab.measuring import compare, run_measured  # noqa: PLC0415 - NumPy
+
+    run = run_measured(folder, tokens)
+    return tuple(
+        replace(
+            group,
+            prefill=replace(group.prefill, measured=compare(run.prefill, group.indices, group.prefill.made)),
+            decode=replace(group.decode, measured=compare(run.decode, group.indices, group.decode.made)),
+        )
+        for group in groups
+    )
 
 
 def _left_out(missing: int) -> tuple[Note, ...]:
     if not missing:
         return ()
-    message = f"layers left out: {missing}; they are no plain attention with an FFN behind it"
+    message = f"layers left out: {missing}; they are of kinds that are not described here"
     return (Note("layers_left_out", "info", message, (("count", str(missing)),)),)

@@ -89,10 +89,12 @@ class Decoder:
         for number, (weights, kept) in enumerate(zip(self.layers, store.layers, strict=True)):
             see = _ignore if watch is None else _Seen(watch, number)
             see("layer_input", vectors)
-            added = see("post_attention", vectors + self._attention(vectors, weights, kept, turns, see))
-            del vectors
-            vectors = see("layer_output", added + self._feed_forward(added, weights, see))
-            del added
+            taken = self._attention(vectors, weights, kept, turns, see)
+            added = see("post_attention", vectors + taken)
+            del vectors, taken
+            digested = self._feed_forward(added, weights, see)
+            vectors = see("layer_output", added + digested)
+            del added, digested
         if last_only:
             vectors = vectors[:, -1:]
         logits: Floats = rms_norm(vectors, self.norm, self.config.norm_epsilon) @ self.head.T

@@ -1,12 +1,12 @@
-"""The dimensions of one decoder layer: heads from what it keeps, the FFN from the shapes of its weights."""
+"""The dimensions of one decoder layer: what mixes its tokens, and the FFNs of each token for itself."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 from kvgauge.architecture import ModelArchitecture
-from kvgauge.layers import Counted, LayerCache, Mechanism, Role
+from kvgauge.lab.mixers import Axes, Axis, Mixer, read_mixer
+from kvgauge.layers import Mechanism
 from kvgauge.weights import Part, TensorFamily
 
 #: What the last matrix of an FFN is called, the surest name first.
@@ -14,12 +14,6 @@ _LAST = (
     "down_proj", "c_proj", "fc2", "wo", "dense_4h_to_h", "fc_out", "proj_2", "ff_out", "output_linear", "w2",
 )  # fmt: skip
 _FFN_PARTS = frozenset({Part.MLP, Part.EXPERTS, Part.SHARED_EXPERTS})
-
-
-#: A cache that keeps every token.
-EVERY_TOKEN = Counted()
-#: One axis of an activation: a fixed number of elements, the tokens of the pass, or those they look at.
-Axis = int | Literal["queries", "keys"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,77 +27,58 @@ class FeedForward:
 
 @dataclass(frozen=True, slots=True)
 class LayerShape:
-    """What the activations of a layer with attention are as wide as.
+    """What the activations of a layer are as wide as.
 
     Args:
-        key_width, value_width: elements of one head.
-        kept: how many tokens the cache keeps of a context.
-        window_tokens: the most tokens a query looks at, None for all.
+        mixer: None in a layer of an FFN alone.
+        ffn: empty in a layer of a mixer alone.
     """
 
     hidden: int
-    query_heads: int
-    kv_heads: int
-    key_width: int
-    value_width: int
+    mixer: Mixer | None
     ffn: tuple[FeedForward, ...]
-    kept: Counted = EVERY_TOKEN
-    window_tokens: int | None = None
 
-    def axes(self) -> dict[str, tuple[Axis, ...]]:
-        """Return the axes of each activation by name; a layer without a gate has none.
+    @property
+    def window_tokens(self) -> int | None:
+        """The most tokens that a query looks at, None for all."""
+        return None if self.mixer is None else self.mixer.window_tokens
 
-        Scores are counted as a plain attention makes them: of all keys, those that the causal mask or a
-        window leaves out too.
-        """
-        heads = self.query_heads
+    def axes(self, *, decode: bool) -> Axes:
+        """Return the axes of each activation by name, without those that this layer does not have."""
         hidden: tuple[Axis, ...] = ("queries", self.hidden)
+        found: Axes = {"layer_input": hidden, "layer_output": hidden}
+        if self.mixer is not None:
+            found |= {"normed_input": hidden, **self.mixer.axes(decode=decode), "attention_output": hidden}
+        if self.mixer is not None and self.ffn:
+            found["post_attention"] = hidden
+        return found | self._feed_forward(hidden) if self.ffn else found
+
+    def _feed_forward(self, hidden: tuple[Axis, ...]) -> Axes:
         inner = sum(part.width * part.copies for part in self.ffn)
         gated = sum(part.width * part.copies for part in self.ffn if part.is_gated)
         outputs = sum(part.copies for part in self.ffn)
-        names = (
-            "layer_input", "normed_input", "attention_output", "post_attention", "normed_post_attention",
-            "layer_output",
-        )  # fmt: skip
-        return {
-            **dict.fromkeys(names, hidden),
-            "query": (heads, "queries", self.key_width),
-            "key": (self.kv_heads, "queries", self.key_width),
-            "value": (self.kv_heads, "queries", self.value_width),
-            "scores": (heads, "queries", "keys"),
-            "weights": (heads, "queries", "keys"),
-            "head_outputs": (heads, "queries", self.value_width),
-            "concatenated": ("queries", heads * self.value_width),
-            "gate": ("queries", gated) if gated else (),
+        found: Axes = {
+            "normed_post_attention": hidden,
             "up": ("queries", inner),
             "middle": ("queries", inner),
             "down": hidden if outputs == 1 else ("queries", outputs, self.hidden),
         }
+        return found | {"gate": ("queries", gated)} if gated else found
 
 
 def layer_shape(
     index: int, architecture: ModelArchitecture, families: tuple[TensorFamily, ...], hidden: int
 ) -> LayerShape | None:
-    """Return the shape of a layer, or None where it is no plain attention with an FFN behind it."""
-    caches = [layer for layer in architecture.layers if layer.index == index]
-    if len(caches) != 1 or architecture.is_encoder_decoder or not architecture.num_attention_heads:
+    """Return the shape of a layer, or None where it is not described here."""
+    if architecture.is_encoder_decoder:
         return None
-    streams = _keys_and_values(caches[0])
-    ffn = feed_forwards(tuple(family for family in families if index in family.layers))
-    if streams is None or not ffn:
-        return None
-    heads, key_width, value_width = streams
-    queries, kept = architecture.num_attention_heads, caches[0].streams[0].counted
-    return LayerShape(hidden, queries, heads, key_width, value_width, ffn, kept, caches[0].window_tokens)
-
-
-def _keys_and_values(cache: LayerCache) -> tuple[int, int, int] | None:
-    """Return KV heads and the widths of a key and a value."""
-    by_role = {stream.role: stream for stream in cache.streams}
-    if cache.mechanism is not Mechanism.ATTENTION or set(by_role) != {Role.KEY, Role.VALUE}:
-        return None
-    key, value = by_role[Role.KEY], by_role[Role.VALUE]
-    return key.vectors, key.width, value.width
+    caches = tuple(layer for layer in architecture.layers if layer.index == index)
+    own = tuple(family for family in families if index in family.layers)
+    ffn = feed_forwards(own)
+    if all(cache.mechanism is Mechanism.NONE for cache in caches):
+        return LayerShape(hidden, None, ffn) if ffn else None
+    mixer = read_mixer(caches, architecture, own, hidden)
+    return None if mixer is None else LayerShape(hidden, mixer, ffn)
 
 
 def feed_forwards(families: tuple[TensorFamily, ...]) -> tuple[FeedForward, ...]:

@@ -11,16 +11,18 @@ from enum import StrEnum
 from math import prod
 from typing import NamedTuple
 
-from kvgauge.lab.layer_shape import Axis, LayerShape
+from kvgauge.lab.layer_shape import LayerShape
+from kvgauge.lab.mixers import Axis
 
 
 class Fate(StrEnum):
     """What becomes of an activation."""
 
+    CACHED = "cached"  # kept for all tokens to come
+    STATE = "state"  # kept for the next token, which overwrites it
+    PASSED_ON = "passed_on"  # read by the next layer and freed there
     RESIDUAL = "residual"  # held until the next addition, then freed
     DISCARDED = "discarded"  # read in this step and freed
-    CACHED = "cached"  # kept for all tokens to come
-    PASSED_ON = "passed_on"  # read by the next layer and freed there
 
 
 class Optimiser(StrEnum):
@@ -34,39 +36,54 @@ class Life(NamedTuple):
     """One row of the table of lives.
 
     Args:
-        name: the decoder's own name for it; in order of birth.
-        number: its place among the fifteen; 0 for the outputs of norms, which usual lists leave out.
-        read_by: the last that is made from it; empty: it leaves the layer.
+        name: the decoder's own name for it; rows stand in order of birth.
+        number: its place among the fifteen of a plain layer; 0 for what such lists leave out.
+        read_by: what is made from it, of which a layer has some; where it has none, the layer's output.
         flash_read_by: the same where scores and weights are never held.
     """
 
     name: str
     number: int
     fate: Fate
-    read_by: str
+    read_by: tuple[str, ...] = ()
     optimiser: Optimiser | None = None
-    flash_read_by: str = ""
+    flash_read_by: tuple[str, ...] = ()
 
 
+_HEADS = ("latent_outputs", "head_outputs")
 LIVES = (
-    Life("layer_input", 1, Fate.RESIDUAL, "post_attention"),
-    Life("normed_input", 0, Fate.DISCARDED, "value"),
-    Life("query", 2, Fate.DISCARDED, "scores", flash_read_by="head_outputs"),
-    Life("key", 3, Fate.CACHED, "", Optimiser.PAGED),
-    Life("value", 4, Fate.CACHED, "", Optimiser.PAGED),
-    Life("scores", 5, Fate.DISCARDED, "weights", Optimiser.FLASH),
-    Life("weights", 6, Fate.DISCARDED, "head_outputs", Optimiser.FLASH),
-    Life("head_outputs", 7, Fate.DISCARDED, "concatenated", Optimiser.FLASH),
-    Life("concatenated", 8, Fate.DISCARDED, "attention_output"),
-    Life("attention_output", 9, Fate.DISCARDED, "post_attention"),
-    Life("post_attention", 10, Fate.RESIDUAL, "layer_output"),
-    Life("normed_post_attention", 0, Fate.DISCARDED, "up"),
-    Life("gate", 11, Fate.DISCARDED, "middle"),
-    Life("up", 12, Fate.DISCARDED, "middle"),
-    Life("middle", 13, Fate.DISCARDED, "down"),
-    Life("down", 14, Fate.DISCARDED, "layer_output"),
-    Life("layer_output", 15, Fate.PASSED_ON, ""),
+    Life("layer_input", 1, Fate.RESIDUAL, ("post_attention",)),
+    Life("normed_input", 0, Fate.DISCARDED, ("query", "value", "latent", "rope_key", "projected")),
+    Life("query_latent", 0, Fate.DISCARDED, ("query",)),
+    Life("query", 2, Fate.DISCARDED, ("absorbed_query", "scores"), flash_read_by=("absorbed_query", *_HEADS)),
+    Life("query_gate", 0, Fate.DISCARDED, ("concatenated",)),
+    Life("key", 3, Fate.CACHED, (), Optimiser.PAGED),
+    Life("value", 4, Fate.CACHED, (), Optimiser.PAGED),
+    Life("latent", 0, Fate.CACHED, (), Optimiser.PAGED),
+    Life("rope_key", 0, Fate.CACHED, (), Optimiser.PAGED),
+    Life("absorbed_query", 0, Fate.DISCARDED, ("scores",), flash_read_by=_HEADS),
+    Life("made_key", 0, Fate.DISCARDED, ("scores",), flash_read_by=_HEADS),
+    Life("made_value", 0, Fate.DISCARDED, ("head_outputs",)),
+    Life("scores", 5, Fate.DISCARDED, ("weights",), Optimiser.FLASH),
+    Life("weights", 6, Fate.DISCARDED, _HEADS, Optimiser.FLASH),
+    Life("latent_outputs", 0, Fate.DISCARDED, ("head_outputs",), Optimiser.FLASH),
+    Life("head_outputs", 7, Fate.DISCARDED, ("concatenated",), Optimiser.FLASH),
+    Life("concatenated", 8, Fate.DISCARDED, ("attention_output",)),
+    Life("projected", 0, Fate.DISCARDED, ("mixed",)),
+    Life("convolution_state", 0, Fate.STATE),
+    Life("state", 0, Fate.STATE),
+    Life("mixed", 0, Fate.DISCARDED, ("attention_output",)),
+    Life("attention_output", 9, Fate.DISCARDED, ("post_attention",)),
+    Life("post_attention", 10, Fate.RESIDUAL, ("layer_output",)),
+    Life("normed_post_attention", 0, Fate.DISCARDED, ("up",)),
+    Life("gate", 11, Fate.DISCARDED, ("middle",)),
+    Life("up", 12, Fate.DISCARDED, ("middle",)),
+    Life("middle", 13, Fate.DISCARDED, ("down",)),
+    Life("down", 14, Fate.DISCARDED, ("layer_output",)),
+    Life("layer_output", 15, Fate.PASSED_ON),
 )
+#: What stays between steps, and is no part of a peak.
+KEPT = frozenset({Fate.CACHED, Fate.STATE})
 #: What FlashAttention never holds as a whole; the outputs of heads it adds up tile by tile, and writes.
 NEVER_WHOLE = frozenset({"scores", "weights"})
 
@@ -102,14 +119,13 @@ class Activation:
             "bytes": self.size_bytes,
             "fate": life.fate.value,
             "optimiser": life.optimiser.value if life.optimiser else None,
-            "use": "horizontal" if life.fate is Fate.CACHED else "vertical",
-            "read_by": life.read_by or None,
+            "use": "horizontal" if life.fate in KEPT else "vertical",
         }
 
 
 @dataclass(frozen=True, slots=True)
 class Peak:
-    """The most that is held at once, the cache left out, and what is made at that moment."""
+    """The most that is held at once, cache and states left out, and what is made at that moment."""
 
     size_bytes: int
     name: str
@@ -119,50 +135,58 @@ class Peak:
         return {"bytes": self.size_bytes, "at": self.name}
 
 
-def activations(shape: LayerShape, queries: int, keys: int, element_bytes: int) -> tuple[Activation, ...]:
+def activations(
+    shape: LayerShape, queries: int, keys: int, element_bytes: int, *, decode: bool, state_bytes: int = 4
+) -> tuple[Activation, ...]:
     """Return the activations of one layer in order of birth, without those that this layer does not have.
 
     Args:
         queries: tokens of this forward pass: the prompt in prefill, one in decode.
         keys: tokens that they look at, their own among them.
+        state_bytes: bytes of one element of a recurrent state.
     """
-    axes, tokens = shape.axes(), {"queries": queries, "keys": keys}
+    axes, tokens = shape.axes(decode=decode), {"queries": queries, "keys": keys}
     return tuple(
-        Activation(life, axes[life.name], _sizes(axes[life.name], tokens), element_bytes)
+        Activation(
+            life,
+            axes[life.name],
+            tuple(tokens[axis] if isinstance(axis, str) else axis for axis in axes[life.name]),
+            state_bytes if life.name == "state" else element_bytes,
+        )
         for life in LIVES
-        if axes[life.name]
+        if life.name in axes
     )
 
 
-def _sizes(axes: tuple[Axis, ...], tokens: dict[str, int]) -> tuple[int, ...]:
-    return tuple(tokens[axis] if isinstance(axis, str) else axis for axis in axes)
-
-
-def peak(made: tuple[Activation, ...], *, flash: bool) -> Peak:
-    """Return the most that a layer holds at once beside the cache.
+def held_at(made: tuple[Activation, ...], *, flash: bool) -> dict[str, int]:
+    """Return the bytes held when each activation is made, itself and what it is made from among them.
 
     Args:
-        flash: scores and weights are never held; the query is, until the outputs of the heads stand.
+        flash: scores and weights are never held; what they are made from is, until the outputs stand.
     """
+    born = {one.life.name: place for place, one in enumerate(made)}
     held = [
         one for one in made
-        if one.life.fate is not Fate.CACHED and not (flash and one.life.name in NEVER_WHOLE)
+        if one.life.fate not in KEPT and not (flash and one.life.name in NEVER_WHOLE)
     ]  # fmt: skip
-    born = {one.life.name: place for place, one in enumerate(made)}
-    sums = {
+    return {
         one.life.name: sum(
             other.size_bytes
             for other in held
             if born[other.life.name] <= born[one.life.name] <= _last_step(other.life, born, flash=flash)
         )
         for one in made
-        if one.life.fate is Fate.CACHED or one in held
+        if not (flash and one.life.name in NEVER_WHOLE)
     }
+
+
+def peak(made: tuple[Activation, ...], *, flash: bool) -> Peak:
+    """Return the most that a layer holds at once beside what it keeps."""
+    sums = held_at(made, flash=flash)
     name = max(sums, key=lambda each: sums[each])
     return Peak(sums[name], name)
 
 
 def _last_step(life: Life, born: dict[str, int], *, flash: bool) -> int:
-    """The step of the last reader; a layer without a gate has fewer."""
-    reader = (flash and life.flash_read_by) or life.read_by
-    return born.get(reader, len(born))
+    readers = (flash and life.flash_read_by) or life.read_by
+    return max((born[reader] for reader in readers if reader in born), default=len(born))

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from kvgauge.dtypes import display_dtype
+from kvgauge.lab.life import LIVES
 from kvgauge.render.clean import clean
 from kvgauge.render.view import View, labelled, plain, table
 
@@ -13,13 +14,14 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from kvgauge.lab.activations import ActivationsAnswer, LayerLife
-    from kvgauge.lab.life import Activation
+    from kvgauge.lab.life import Activation, Life
 
 _COLUMNS = (
     "column_number", "column_activation", "column_dimensions", "column_prefill", "column_decode",
     "column_fate", "column_optimiser",
 )  # fmt: skip
 _NARROW = ("column_number", "column_activation", "column_prefill", "column_fate")
+_NONE = "-"
 _RIGHT = frozenset({"column_number", "column_prefill", "column_decode"})
 
 
@@ -28,7 +30,7 @@ def draw_activations(answer: ActivationsAnswer, view: View) -> str:
     texts = view.texts
     title = texts(
         "life_title",
-        model=clean(answer.model.raw.id),
+        model=clean(answer.name),
         tokens=texts("tokens", tokens=f"{answer.tokens:,}"),
         dtype=display_dtype(answer.dtype),
     )
@@ -43,15 +45,48 @@ def _group(group: LayerLife, answer: ActivationsAnswer, view: View) -> list[Rend
     names = _NARROW if view.is_narrow else _COLUMNS
     right = tuple(n for n, name in enumerate(names) if name in _RIGHT)
     grid = table(*(texts(name) for name in names), right=right)
-    for prefill, decode in zip(group.prefill.made, group.decode.made, strict=True):
-        cells = _cells(prefill, decode, view)
-        grid.add_texts(*(cells[name] for name in names))
+    prefill, decode = ({one.life: one for one in done.made} for done in (group.prefill, group.decode))
+    for life in LIVES:
+        if life in prefill or life in decode:
+            cells = _cells(life, prefill.get(life), decode.get(life), view)
+            if life.name == "middle":
+                is_gated = any(part.is_gated for part in group.shape.ffn)
+                cells["column_activation"] = texts("life.activated" if is_gated else "life.activated_plain")
+            grid.add_texts(*(cells[name] for name in names))
     return [
         plain(_group_name(group, answer, view), "bold"),
         grid,
-        plain(texts("life_fates", **group.fates)),
+        plain(_fates(group, view)),
         labelled(_sums(group, view)),
+        *(plain(text) for text in _measured(group, view)),
     ]
+
+
+def _fates(group: LayerLife, view: View) -> str:
+    texts = view.texts
+    parts = [texts(f"fates.{fate}", count=count) for fate, count in group.fates.items() if count]
+    return texts("life_fates", fates=texts("life_join").join(parts))
+
+
+def _measured(group: LayerLife, view: View) -> list[str]:
+    """What the decoder made, and where that is not what was computed."""
+    said = []
+    for phase, done in (("prefill", group.prefill), ("decode", group.decode)):
+        if done.measured is None:
+            continue
+        values: dict[str, object] = {
+            "phase": view.texts(f"phase.{phase}"),
+            "count": len(done.measured.made),
+            "layers": done.measured.layers,
+            "peak": view.size(done.measured.peak.size_bytes),
+            "at": view.texts(f"life.{done.measured.peak.name}"),
+        }
+        if done.measured.differences:
+            names = ", ".join(view.texts(f"life.{name}") for name in done.measured.differences)
+            said.append(view.texts("life_measured_other", names=names, **values))
+        else:
+            said.append(view.texts("life_measured", **values))
+    return said
 
 
 def _group_name(group: LayerLife, answer: ActivationsAnswer, view: View) -> str:
@@ -59,7 +94,8 @@ def _group_name(group: LayerLife, answer: ActivationsAnswer, view: View) -> str:
     if count == answer.model.architecture.num_layers:
         name = view.texts("life_group_all", count=count)
     else:
-        name = view.texts("life_group_some", count=count, layers=ranges(group.indices))
+        key = "life_group_some" if count > 1 else "life_group_one"
+        name = view.texts(key, count=count, layers=ranges(group.indices))
     window = group.shape.window_tokens
     return name if window is None else view.texts("life_group_window", group=name, window=f"{window:,}")
 
@@ -80,16 +116,15 @@ def ranges(numbers: Sequence[int]) -> str:
     return ", ".join([*shown, "..."] if len(runs) > 6 else shown)
 
 
-def _cells(prefill: Activation, decode: Activation, view: View) -> dict[str, str]:
-    life, texts = prefill.life, view.texts
+def _cells(life: Life, prefill: Activation | None, decode: Activation | None, view: View) -> dict[str, str]:
+    texts, either = view.texts, prefill or decode
+    axes = either.axes if either else ()
     return {
         "column_number": str(life.number) if life.number else "",
         "column_activation": texts(f"life.{life.name}"),
-        "column_dimensions": " × ".join(
-            "T" if isinstance(axis, str) else f"{axis:,}" for axis in prefill.axes
-        ),
-        "column_prefill": view.size(prefill.size_bytes),
-        "column_decode": view.size(decode.size_bytes),
+        "column_dimensions": " × ".join("T" if isinstance(axis, str) else f"{axis:,}" for axis in axes),
+        "column_prefill": view.size(prefill.size_bytes) if prefill else _NONE,
+        "column_decode": view.size(decode.size_bytes) if decode else _NONE,
         "column_fate": texts(f"fate.{life.fate.value}"),
         "column_optimiser": texts(f"optimiser.{life.optimiser.value}") if life.optimiser else "",
     }

@@ -17,6 +17,7 @@ MESSAGES: Mapping[str, str] = {
     "life_title": "{model}: what one layer makes of {tokens} in {dtype}, and what becomes of it",
     "life_group_all": "Every layer ({count})",
     "life_group_some": "{count} layers ({layers})",
+    "life_group_one": "{count} layer ({layers})",
     "life_group_window": "{group}, a query looks at {window} tokens",
     "column_number": "#",
     "column_activation": "Activation",
@@ -30,28 +31,58 @@ MESSAGES: Mapping[str, str] = {
     "life.query": "Q",
     "life.key": "K",
     "life.value": "V",
+    "life.query_latent": "Q latent",
+    "life.query_gate": "gate of heads",
+    "life.latent": "latent",
+    "life.rope_key": "K with position",
+    "life.absorbed_query": "Q for latents",
+    "life.made_key": "K of the latent",
+    "life.made_value": "V of the latent",
+    "life.latent_outputs": "latent outputs",
+    "life.projected": "projections",
+    "life.convolution_state": "convolution",
+    "life.state": "state",
+    "life.mixed": "read of state",
     "life.scores": "scores Q·K",
     "life.weights": "softmax weights",
     "life.head_outputs": "head outputs",
     "life.concatenated": "heads side by side",
-    "life.attention_output": "after o_proj",
+    "life.attention_output": "after out proj",
     "life.post_attention": "plus the input",
     "life.normed_post_attention": "that, normed",
     "life.gate": "gate_proj",
     "life.up": "up_proj",
     "life.middle": "SiLU(gate) · up",
+    "life.activated": "act(gate) · up",
+    "life.activated_plain": "act(up)",
     "life.down": "down_proj",
     "life.layer_output": "layer output",
     "fate.residual": "next addition",
     "fate.discarded": "dropped",
     "fate.cached": "KV cache",
+    "fate.state": "kept, overwritten",
     "fate.passed_on": "next layer",
     "optimiser.flash_attention": "FlashAttention",
     "optimiser.paged_attention": "PagedAttention",
-    "life_fates": (
-        "Of those with a number, {cached} stay in the cache, {passed_on} goes to the next layer, {residual} "
-        "are held to the next addition, {discarded} are dropped as soon as they are read. "
-        "Rows without one are outputs of norms."
+    "life_fates": "{fates}. (Outputs of norms are not counted.)",
+    "phase.prefill": "prefill",
+    "phase.decode": "decode",
+    "life_join": ", ",
+    "fates.cached": "{count} kept in the cache",
+    "fates.state": "{count} kept as state, the same at any length",
+    "fates.passed_on": "{count} passed on to the next layer",
+    "fates.residual": "{count} held to the next addition",
+    "fates.discarded": "{count} dropped as soon as read",
+    "life_measured": (
+        "Measured, {phase}: {count} activations in {layers} layers, every dimension, every byte and "
+        "what is held at each step as computed; peak {peak} ({at})."
+    ),
+    "life_measured_other": (
+        "Measured, {phase}: {count} activations in {layers} layers, peak {peak} ({at}); other than "
+        "computed: {names}."
+    ),
+    "help.option.measure": (
+        "Run the model, a folder of the Llama or Qwen3 kind, and note what its layers make."
     ),
     "life_peak_label": "Peak of a layer",
     "life_peak": (
@@ -61,7 +92,7 @@ MESSAGES: Mapping[str, str] = {
     "life_vertical_label": "Vertical",
     "life_vertical": "{size} a token go up to the next layer, which frees them",
     "life_horizontal_label": "Horizontal",
-    "life_horizontal": "{size} a layer stay for all later tokens: the cache, {total} in these layers",
+    "life_horizontal": "{size} a layer stay for later tokens, {total} in these layers",
     "life_causal": (
         "T is {tokens}; in decode one token is computed, and looks at as many. Scores are counted as plain "
         "attention makes them, T × T a head; the causal mask leaves half of it unused. FlashAttention saves "

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 NOTES: Mapping[str, str] = {
     "characters_unknown": "词表中没有的字符：{count} 个；它们共用一个编号",
-    "layers_left_out": "未列出 {count} 层：它们不是普通注意力加 FFN 的结构",
+    "layers_left_out": "未列出 {count} 层：这里没有描述它们的类型",
 }
 
 MESSAGES: Mapping[str, str] = {
@@ -20,6 +20,7 @@ MESSAGES: Mapping[str, str] = {
     "life_title": "{model}：一层处理 {tokens}（{dtype}）时产生什么，之后去了哪里",
     "life_group_all": "全部 {count} 层",
     "life_group_some": "{count} 层（{layers}）",
+    "life_group_one": "{count} 层（{layers}）",
     "life_group_window": "{group}，每个查询只看 {window} 个 token",
     "column_number": "#",
     "column_activation": "激活",
@@ -33,28 +34,56 @@ MESSAGES: Mapping[str, str] = {
     "life.query": "Q",
     "life.key": "K",
     "life.value": "V",
+    "life.query_latent": "Q 的潜向量",
+    "life.query_gate": "各头的门",
+    "life.latent": "潜向量",
+    "life.rope_key": "带位置的 K",
+    "life.absorbed_query": "对潜向量的 Q",
+    "life.made_key": "解压出的 K",
+    "life.made_value": "解压出的 V",
+    "life.latent_outputs": "潜向量输出",
+    "life.projected": "各投影",
+    "life.convolution_state": "卷积状态",
+    "life.state": "循环状态",
+    "life.mixed": "读出的内容",
     "life.scores": "分数 Q·K",
     "life.weights": "softmax 权重",
     "life.head_outputs": "各头输出",
     "life.concatenated": "各头拼接",
-    "life.attention_output": "o_proj 之后",
+    "life.attention_output": "输出投影之后",
     "life.post_attention": "加上输入",
     "life.normed_post_attention": "再归一化",
     "life.gate": "gate_proj",
     "life.up": "up_proj",
     "life.middle": "SiLU(gate) · up",
+    "life.activated": "激活(gate) · up",
+    "life.activated_plain": "激活(up)",
     "life.down": "down_proj",
     "life.layer_output": "本层输出",
     "fate.residual": "留待相加",
     "fate.discarded": "丢弃",
     "fate.cached": "KV 缓存",
+    "fate.state": "保留并被覆盖",
     "fate.passed_on": "下一层",
     "optimiser.flash_attention": "FlashAttention",
     "optimiser.paged_attention": "PagedAttention",
-    "life_fates": (
-        "有编号的之中：{cached} 个留在缓存，{passed_on} 个传给下一层，{residual} 个留到下一次相加，"
-        "{discarded} 个读完即丢。没有编号的行是归一化的输出。"
+    "life_fates": "{fates}。（归一化的输出不计入。）",
+    "phase.prefill": "预填充",
+    "phase.decode": "解码",
+    "life_join": "，",
+    "fates.cached": "{count} 个留在缓存",
+    "fates.state": "{count} 个作为状态保留（与长度无关）",
+    "fates.passed_on": "{count} 个传给下一层",
+    "fates.residual": "{count} 个留待下一次相加",
+    "fates.discarded": "{count} 个读完即丢",
+    "life_measured": (
+        "实测（{phase}）：{layers} 层、每层 {count} 个激活，维度、字节和每一步持有的量都与计算一致；峰"
+        "值 {peak}（{at}）。"
     ),
+    "life_measured_other": (
+        "实测（{phase}）：{layers} 层、每层 {count} 个激活，峰值 {peak}（{at}）；与计算不同的有：{names}。"
+    ),
+    "help.option.measure": "真正运行模型（Llama 或 Qwen3 类的文件夹），记录各层产生的激活。",
     "life_peak_label": "一层的峰值",
     "life_peak": (
         "预填充 {prefill}（此时：{prefill_at}），用 FlashAttention 为 {prefill_flash}；"
@@ -63,7 +92,7 @@ MESSAGES: Mapping[str, str] = {
     "life_vertical_label": "纵向",
     "life_vertical": "每个 token {size} 传给下一层，用完即释放",
     "life_horizontal_label": "横向",
-    "life_horizontal": "每层 {size} 留给之后所有 token：即缓存，这些层共 {total}",
+    "life_horizontal": "每层 {size} 留给之后的 token，这些层共 {total}",
     "life_causal": (
         "T 为 {tokens}；解码时只算一个 token，它看到的同样多。分数按普通注意力计：每头 T × T；"
         "因果掩码让其中一半用不到。FlashAttention 省下的是分数的内存和读写，K 和 V 一个字节也不少。"

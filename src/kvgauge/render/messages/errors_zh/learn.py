@@ -12,9 +12,11 @@ TABLE: Mapping[str, str] = {
     "kvgauge learn lists the topics": "kvgauge learn 列出所有主题",
     "--tokens {0} is out of range": "--tokens {0} 超出范围",
     "1 to {0} tokens": "1 到 {0} 个 token",
-    "none of the {0} layers is plain attention with an FFN behind it": (
-        "{0} 层中没有一层是普通注意力加 FFN 的结构"
-    ),
+    "none of the {0} layers is of a kind that is described here": "{0} 层中没有一层属于这里描述的类型",
+    "--measure computes in {0}, not in {1}": "--measure 以 {0} 计算，不是 {1}",
+    "leave --dtype out": "请去掉 --dtype",
+    "--measure runs a folder": "--measure 运行的是一个文件夹",
+    "give its path": "请给出它的路径",
     "kvgauge explain shows what its layers keep": "kvgauge explain 显示各层保存什么",
     "the decoder here runs models of the types {0} and {1}, not {2}": (
         "这里的解码器运行 {0} 和 {1} 类型的模型，不是 {2}"
