@@ -25,7 +25,8 @@ COMMANDS = (
 )
 SHAPE = {
     "model_type": "qwen3", "architectures": ["Qwen3ForCausalLM"], "hidden_size": 1024,
-    "num_hidden_layers": 28, "num_attention_heads": 16, "num_key_value_heads": 8, "head_dim": 128, "intermediate_size": 3072,
+    "num_hidden_layers": 28, "num_attention_heads": 16, "num_key_value_heads": 8, "head_dim": 128,
+    "intermediate_size": 3072,
     "vocab_size": 151936, "max_position_embeddings": 40960, "rms_norm_eps": 1e-6, "rope_theta": 1e6,
     "tie_word_embeddings": True, "torch_dtype": "bfloat16", "hidden_act": "silu",
 }  # fmt: skip
