@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from starlette.applications import Starlette
 
-from kvgauge.web.answers import Desk
 from kvgauge.web.asking import speech_of
 from kvgauge.web.assets import Assets
+from kvgauge.web.desk import Desk
 from kvgauge.web.failures import MethodError, WebError
 from kvgauge.web.guard import App, Guard, Receive, Scope, Send
 from kvgauge.web.routes import Routes, error_response

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 from urllib.parse import parse_qsl
 
 from kvgauge.cli.requests import parse_overrides
@@ -21,7 +20,12 @@ if TYPE_CHECKING:
     from kvgauge.web.settings import WebSettings
 
 #: Keywords of every request: how to answer.
-SPEECH: Mapping[str, tuple[str, ...]] = {"lang": get_args(Lang), "units": get_args(Units)}
+Format = Literal["json", "markdown"]
+SPEECH: Mapping[str, tuple[str, ...]] = {
+    "lang": get_args(Lang),
+    "units": get_args(Units),
+    "format": get_args(Format),
+}
 _MAX_FIELDS = 100
 _TRUE, _FALSE = ("", "1", "true", "yes", "on"), ("0", "false", "no", "off")
 _EXAMPLE = 'for example: {"model": "Qwen/Qwen3-8B", "context": 32768}'
@@ -33,6 +37,7 @@ class Speech:
 
     lang: Lang = "en"
     units: Units = "gib"
+    format: Format = "json"
 
     @cached_property
     def texts(self) -> Texts:
@@ -42,9 +47,9 @@ class Speech:
 
 def speech_of(given: Mapping[str, object], settings: WebSettings) -> Speech:
     """Return how to answer, whatever else is wrong with a request."""
-    lang = "zh" if given.get("lang", settings.lang) == "zh" else "en"
-    units = next((known for known in get_args(Units) if known == given.get("units")), "gib")
-    return Speech(lang, units)  # type: ignore[arg-type]
+    lang: Lang = "zh" if given.get("lang", settings.lang) == "zh" else "en"
+    units: Units = next((known for known in get_args(Units) if known == given.get("units")), "gib")
+    return Speech(lang, units, "markdown" if given.get("format") == "markdown" else "json")
 
 
 def of_query(query: bytes, keywords: Mapping[str, Kinds]) -> dict[str, object]:
@@ -137,9 +142,3 @@ def _models(value: object) -> Sequence[object]:
         if not isinstance(model, str | dict) or model == "-":
             raise InvalidRequestError("models is to be a list of names and configs", hint="", field="models")
     return models
-
-
-def as_json(answer: Mapping[str, object]) -> bytes:
-    """Return an answer as JSON."""
-    text = json.dumps(answer, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    return text.encode("utf-8", "replace")

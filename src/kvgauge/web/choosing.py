@@ -10,19 +10,22 @@ from kvgauge.cli.option_row import OptionRow
 from kvgauge.cli.options import ALL
 from kvgauge.render.messages import Lang, Texts
 from kvgauge.web.answers import QUESTIONS, Question
+from kvgauge.web.telling import Told, told
 
 if TYPE_CHECKING:
-    from kvgauge.web.answers import Desk, Json
     from kvgauge.web.asking import Speech
+    from kvgauge.web.desk import Desk, Keywords
+
+Json = dict[str, object]
 
 #: Names of options that a request spells otherwise.
 _OTHERWISE = {"override": "overrides"}
 
 
-async def answer_options(desk: Desk, keywords: Json, speech: Speech) -> Json:
+async def answer_options(desk: Desk, keywords: Keywords, speech: Speech) -> Told:
     """Return the ``kvgauge.options/1`` object."""
     del desk, keywords
-    return options(speech.lang)
+    return told(options(speech.lang))
 
 
 @lru_cache(maxsize=2)

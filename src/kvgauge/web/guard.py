@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
+import logging
 import socket
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit
 
-from kvgauge.web.failures import BusyError, ForbiddenError, WebError
+from kvgauge.web.failures import BusyError, ForbiddenError, InternalError, WebError
 from kvgauge.web.settings import WebSettings
 
 Scope = MutableMapping[str, Any]
@@ -36,6 +38,9 @@ HEADERS = (
     (b"permissions-policy", b"camera=(), geolocation=(), microphone=()"),
 )
 
+#: Seconds until a part of an answer is taken.
+_SEND_S = 30.0
+_LOG = logging.getLogger("kvgauge.web")
 _LOOPBACK_NAMES = frozenset({"localhost"})
 #: From where a browser may ask the API: this page, or the address bar.
 _OWN_SITES = frozenset({"same-origin", "none"})
@@ -55,7 +60,7 @@ class Guard:
         """Let a request through, or answer why not."""
         if scope["type"] != "http":
             return
-        guarded = _with_headers(send)
+        guarded = _Sender(send)
         try:
             self._check(scope)
         except WebError as error:
@@ -64,6 +69,11 @@ class Guard:
         self._waiting += 1
         try:
             await self._app(scope, receive, guarded)
+        except Exception as error:
+            _LOG.error("a request failed: %s", type(error).__name__, exc_info=error)
+            if guarded.has_started:
+                raise
+            await self._refuse(InternalError("something went wrong here"), scope, receive, guarded)
         finally:
             self._waiting -= 1
 
@@ -97,15 +107,21 @@ class Guard:
         return self._any_address and is_address(name)
 
 
-def _with_headers(send: Send) -> Send:
-    async def sending(message: Message) -> None:
+class _Sender:
+    """Sends an answer with our headers, and does not wait for ever for someone to take it."""
+
+    def __init__(self, send: Send) -> None:
+        self._send, self.has_started = send, False
+
+    async def __call__(self, message: Message) -> None:
+        """Send a part of an answer."""
         if message["type"] == "http.response.start":
+            self.has_started = True
             given = {name for name, _ in message.get("headers", ())}
             more = [pair for pair in HEADERS if pair[0] not in given]
             message["headers"] = [*message.get("headers", ()), *more]
-        await send(message)
-
-    return sending
+        async with asyncio.timeout(_SEND_S):
+            await self._send(message)
 
 
 def _headers(scope: Scope) -> dict[str, str]:

@@ -88,14 +88,14 @@ def _operations(question: Question) -> Json:
             "operationId": f"{question.name}_by_query",
             "summary": _summary(question.name),
             "parameters": _parameters(question),
-            "responses": _responses(question.name),
+            "responses": _responses(question.name, as_text=question.as_text),
         }
     if question.by_body:
         found["post"] = {
             "operationId": question.name,
             "summary": _summary(question.name),
             "requestBody": {"required": True, "content": {"application/json": {"schema": _body(question)}}},
-            "responses": _responses(question.name),
+            "responses": _responses(question.name, as_text=question.as_text),
         }
     return found
 
@@ -119,10 +119,14 @@ def _schema(kinds: Kinds) -> Json:
     return {"type": types[0] if len(types) == 1 else types}
 
 
-def _speech() -> Mapping[str, Json]:
+def _speech(question: Question) -> Mapping[str, Json]:
     from kvgauge.web.asking import SPEECH  # noqa: PLC0415 - it names this module's types
 
-    return {name: {"type": "string", "enum": list(words)} for name, words in SPEECH.items()}
+    return {
+        name: {"type": "string", "enum": list(words)}
+        for name, words in SPEECH.items()
+        if name != "format" or question.as_text
+    }
 
 
 def _parameters(question: Question) -> list[Json]:
@@ -136,7 +140,7 @@ def _parameters(question: Question) -> list[Json]:
         elif kinds == (dict,):
             row["content"] = {"application/json": {"schema": row.pop("schema")}}
         rows.append(row)
-    rows += [{"name": name, "in": "query", "schema": schema} for name, schema in _speech().items()]
+    rows += [{"name": name, "in": "query", "schema": schema} for name, schema in _speech(question).items()]
     return rows
 
 
@@ -154,18 +158,16 @@ def _body(question: Question) -> Json:
         "type": "object",
         "additionalProperties": False,
         "required": list(question.required),
-        "properties": {**properties, **_speech()},
+        "properties": {**properties, **_speech(question)},
     }
 
 
-def _responses(name: str) -> Json:
+def _responses(name: str, *, as_text: bool = False) -> Json:
     error = {"application/json": {"schema": {"$ref": "#/components/schemas/error"}}}
-    found: Json = {
-        "200": {
-            "description": "The answer.",
-            "content": {"application/json": {"schema": {"$ref": f"#/components/schemas/{name}"}}},
-        }
-    }
+    content: Json = {"application/json": {"schema": {"$ref": f"#/components/schemas/{name}"}}}
+    if as_text:
+        content["text/markdown"] = {"schema": {"type": "string"}}
+    found: Json = {"200": {"description": "The answer.", "content": content}}
     return found | {status: {"description": text, "content": error} for status, text in _REFUSALS.items()}
 
 

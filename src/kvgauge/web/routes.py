@@ -12,10 +12,11 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from kvgauge.errors import InvalidRequestError, KvgaugeError
-from kvgauge.web.answers import PREFIX, QUESTIONS, Desk, Json, Question
-from kvgauge.web.asking import Speech, as_json, of_body, of_query, request_keywords, speech_of
+from kvgauge.web.answers import PREFIX, QUESTIONS, Question
+from kvgauge.web.asking import Speech, of_body, of_query, request_keywords, speech_of
 from kvgauge.web.assets import Assets
 from kvgauge.web.choosing import OPTIONS
+from kvgauge.web.desk import Desk
 from kvgauge.web.failures import (
     BusyError,
     InternalError,
@@ -30,24 +31,25 @@ from kvgauge.web.failures import (
 from kvgauge.web.guard import API
 from kvgauge.web.openapi import openapi
 from kvgauge.web.sent import answer_gguf
+from kvgauge.web.telling import Told, as_json, told
 
 #: Answers hold what a person asks; nobody in between keeps them.
 _FRESH = {"Cache-Control": "no-store"}
 _LOG = logging.getLogger("kvgauge.web")
 
+Json = dict[str, object]
 Handler = Callable[[Request], Awaitable[Response]]
 
 
-def json_response(answer: Json | bytes, status: int = 200) -> Response:
-    """Return an answer as JSON."""
-    body = answer if isinstance(answer, bytes) else as_json(answer)
+def sent(answer: Told, status: int = 200) -> Response:
+    """Return an answer as it is sent."""
     headers = {**_FRESH, "Retry-After": "1"} if status == 503 else _FRESH
-    return Response(body, status, headers, "application/json")
+    return Response(answer.body, status, headers, answer.media_type)
 
 
 def error_response(error: KvgaugeError, speech: Speech) -> Response:
     """Return an error as an answer."""
-    return json_response(error_json(error, speech.texts), status_of(error))
+    return sent(told(error_json(error, speech.texts)), status_of(error))
 
 
 def as_known(error: Exception) -> KvgaugeError:
@@ -100,7 +102,7 @@ class Routes:
 
     def __init__(self, desk: Desk, assets: Assets) -> None:
         self._desk, self._assets = desk, assets
-        self._openapi = as_json(openapi())
+        self._openapi = Told(as_json(openapi()))
 
     def all(self) -> list[Route]:
         """Return the routes."""
@@ -139,7 +141,7 @@ class Routes:
                 given = await self._given(request, question)
                 speech = self._speech(request, given)
                 keywords = request_keywords(given, question.keywords)
-                return json_response(await question.answer(self._desk, keywords, speech))
+                return sent(await question.answer(self._desk, keywords, speech))
             except ClientDisconnect:
                 return Response(status_code=499)
             except Exception as error:
@@ -182,11 +184,11 @@ class Routes:
             )
         limits = self._desk.settings.limits
         data = await read_body(request, limits.gguf_bytes, limits.body_s)
-        return json_response(await answer_gguf(self._desk, data, size, str(given.get("name", ""))))
+        return sent(await answer_gguf(self._desk, data, size, str(given.get("name", ""))))
 
     async def _description(self, request: Request) -> Response:
         del request
-        return json_response(self._openapi)
+        return sent(self._openapi)
 
     async def elsewhere(self, request: Request) -> Response:
         """Answer at every other address: a file of the page, the page itself, or that there is nothing."""
@@ -217,4 +219,4 @@ def _methods(question: Question) -> list[str]:
     return [*(["GET"] if question.by_query else []), *(["POST"] if question.by_body else [])]
 
 
-__all__ = ["Routes", "error_response", "json_response"]
+__all__ = ["Routes", "error_response"]

@@ -6,18 +6,19 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from kvgauge.errors import InvalidRequestError, KvgaugeError
+from kvgauge.web.telling import Told, told
 
 if TYPE_CHECKING:
     from kvgauge.keywords import Kinds
-    from kvgauge.web.answers import Desk, Json
     from kvgauge.web.asking import Speech
+    from kvgauge.web.desk import Desk
 
 KEYWORDS: Mapping[str, Kinds] = {"q": (str,), "limit": (int,), "hub": (bool,)}
 DEFAULT_LIMIT, MAX_LIMIT = 20, 50
 _MAX_QUERY = 200
 
 
-async def answer_search(desk: Desk, keywords: dict[str, Any], speech: Speech) -> Json:
+async def answer_search(desk: Desk, keywords: dict[str, Any], speech: Speech) -> Told:
     """Return names that hold every word; those of the hub come after those of the catalogue."""
     asked = str(keywords.get("q") or "")[:_MAX_QUERY]
     limit = keywords.get("limit", DEFAULT_LIMIT)
@@ -38,7 +39,7 @@ async def answer_search(desk: Desk, keywords: dict[str, Any], speech: Speech) ->
             except KvgaugeError as error:
                 state, failure, names = "failed", error, []
             rows += [{"id": name, "source": "hub"} for name in names if name.lower() not in known]
-    return {
+    answer: dict[str, object] = {
         "schema": "kvgauge.search/1",
         "query": asked,
         "models": rows[:limit],
@@ -46,6 +47,7 @@ async def answer_search(desk: Desk, keywords: dict[str, Any], speech: Speech) ->
         "hub": state,
         "failure": speech.texts.error(failure.message) if failure is not None else None,
     }
+    return told(answer)
 
 
 def in_catalogue(asked: str) -> list[str]:

@@ -14,12 +14,15 @@ from kvgauge.errors import InvalidRequestError
 from kvgauge.models import Model
 from kvgauge.readers import read_architecture
 from kvgauge.sources import RawModel
-from kvgauge.sources.gguf import MAGIC, GgufHeader, read_header
+from kvgauge.sources.gguf import GgufHeader, read_header
 from kvgauge.web.failures import TooLargeError
 from kvgauge.web.library import SENT
+from kvgauge.web.telling import Told, told
 
 if TYPE_CHECKING:
-    from kvgauge.web.answers import Desk, Json
+    from kvgauge.web.desk import Desk
+
+Json = dict[str, object]
 
 MAX_FILE_BYTES = 1 << 50
 MAX_NAME = 200
@@ -51,9 +54,9 @@ class Beginning:
         return self._data[offset : offset + length]
 
 
-async def answer_gguf(desk: Desk, data: bytes, size: int, name: str) -> Json:
+async def answer_gguf(desk: Desk, data: bytes, size: int, name: str) -> Told:
     """Answer with the model of a header, or with how much of the file is needed."""
-    return await desk.slow(lambda: _answer(desk, data, size, name))
+    return await desk.slow(lambda: told(_answer(desk, data, size, name)))
 
 
 def _answer(desk: Desk, data: bytes, size: int, name: str) -> Json:
@@ -94,6 +97,3 @@ def _model(header: GgufHeader, shown: str) -> Model:
     raw = RawModel(shown, "gguf", metadata, tensors=tensors)
     shapes = {tensor.name: tensor.shape for tensor in tensors}
     return Model(raw, read_architecture(metadata, None, shapes))
-
-
-__all__ = ["MAGIC", "answer_gguf"]

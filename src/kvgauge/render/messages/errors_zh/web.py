@@ -73,4 +73,7 @@ TABLE: Mapping[str, str] = {
     "the command starts no engine that is known": "该命令启动的不是已知的引擎",
     "vllm serve, sglang.launch_server, trtllm-serve and llama-server are known": "已知："
     " vllm serve、sglang.launch_server、trtllm-serve 和 llama-server",
+    "the devices of this machine are told to itself alone": "本机的设备只告知本机",
+    "name the card: --gpu H100": "请写出显卡名：--gpu H100",
+    "something went wrong here": "此处出了问题",
 }
