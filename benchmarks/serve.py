@@ -90,12 +90,21 @@ async def load(url: str, rate: float, count: int, pid: int) -> None:
         due.put_nowait(None)
     await asyncio.gather(*clients)
     seconds = time.perf_counter() - start
-    times = sorted(seen.latencies_ms)
-    at_most = {share: times[min(len(times) - 1, int(share / 100 * len(times)))] for share in (50, 90, 99, 99.9)}
-    print(f"{count} requests of size in {seconds:.1f} s: {count / seconds:.0f} a second, {seen.failures} failed")
-    print("ms  " + "  ".join(f"p{share:g} {value:.1f}" for share, value in at_most.items()), f" max {times[-1]:.1f}")
-    print(f"{1000 * (cpu_s(pid) - cpu) / count:.2f} ms of CPU for each, {seen.sent_bytes / count / 1024:.1f} KiB")
+    _print(seen, seconds)
+    each = 1000 * (cpu_s(pid) - cpu) / count
+    print(f"{each:.2f} ms of CPU for each, {seen.sent_bytes / count / 1024:.1f} KiB")
     print("MiB of the server  " + "  ".join(f"{value:.0f}" for value in [*memory, resident_mib(pid)]))
+
+
+def _print(seen: Seen, seconds: float) -> None:
+    times = sorted(seen.latencies_ms)
+    count = len(times)
+    at_most = {share: times[min(count - 1, int(share / 100 * count))] for share in (50, 90, 99, 99.9)}
+    shown = "  ".join(f"p{share:g} {value:.1f}" for share, value in at_most.items())
+    print(
+        f"{count} requests of size in {seconds:.1f} s: {count / seconds:.0f} a second, {seen.failures} failed"
+    )
+    print(f"ms  {shown}  max {times[-1]:.1f}")
 
 
 def resident_mib(pid: int) -> float:

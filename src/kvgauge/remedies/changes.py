@@ -62,7 +62,7 @@ def changed(question: Question, keywords: Keywords) -> Question:
     options = {name: value for name, value in keywords.items() if name in _OPTIONS}
     own = {_OWN.get(name, name): value for name, value in keywords.items() if name not in _OPTIONS}
     if "model" in own:
-        own["model"] = load(str(own["model"]), offline=True)
+        own["model"] = load(str(own["model"]), offline=True, local_files=False)
     told: Options = replace(question.options, **options)  # type: ignore[arg-type]
     return replace(question, options=told, **own)  # type: ignore[arg-type]
 

@@ -33,7 +33,7 @@ def published(posed: Posed) -> Iterator[Change]:
 def _same_layers(name: str, model: Model) -> Model | None:
     """Return the model of a name where its layers keep what those of another do."""
     try:
-        found = load(name, offline=True)
+        found = load(name, offline=True, local_files=False)
     except KvgaugeError:
         return None
     return found if found.architecture.layers == model.architecture.layers else None

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from kvgauge import keywords as known
 from kvgauge.comparison import compare
 from kvgauge.derivation import explain
-from kvgauge.errors import InvalidRequestError
+from kvgauge.errors import InvalidRequestError, KvgaugeError
 from kvgauge.fitting import fit
 from kvgauge.inventory import engines_answer, gpus_answer, models_answer
 from kvgauge.keywords import FINDING, Kinds
@@ -40,7 +40,7 @@ async def answer_size(desk: Desk, keywords: Keywords, speech: Speech) -> Told:
     """Answer ``size``."""
     model = await desk.model(keywords, keywords.get("model"))
     load = without_finding(keywords)
-    return await desk.about([model], lambda: tell_size(size(model, **load), speech))
+    return await desk.size(model, lambda: tell_size(size(model, **load), speech))
 
 
 async def answer_explain(desk: Desk, keywords: Keywords, speech: Speech) -> Told:
@@ -112,6 +112,21 @@ async def answer_command(desk: Desk, keywords: Keywords, speech: Speech) -> Told
     """Answer what a launch line says."""
     del speech
     return await desk.quick(lambda: told(read_command(keywords.get("command", ""))))
+
+
+#: What a server answers to itself when it starts: afterwards everything is imported and read.
+_FIRST = {"model": "Qwen/Qwen3-8B", "context": 4096}
+
+
+async def warm(desk: Desk) -> None:
+    """Answer the usual questions once, so that the first person does not wait for imports."""
+    try:
+        await answer_size(desk, {**_FIRST}, Speech())
+        await answer_size(desk, {**_FIRST, "engine": "vllm"}, Speech())
+        await answer_explain(desk, {**_FIRST}, Speech())
+        await answer_fit(desk, {**_FIRST, "gpu": "H100"}, Speech())
+    except KvgaugeError:
+        return  # whoever asks will be told
 
 
 @dataclass(frozen=True, slots=True)

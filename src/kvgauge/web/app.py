@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
 
-def create_app(settings: WebSettings | None = None) -> App:
+def create_app(settings: WebSettings | None = None, desk: Desk | None = None) -> App:
     """Return the ASGI application of a server."""
     settings = settings or WebSettings()
     speech = speech_of({}, settings)
@@ -34,7 +34,7 @@ def create_app(settings: WebSettings | None = None) -> App:
         response.headers.update(allowed)
         return response
 
-    routes = Routes(Desk.of(settings), Assets())
+    routes = Routes(desk or Desk.of(settings), Assets())
 
     async def elsewhere(request: Request, error: Exception) -> Response:
         del error

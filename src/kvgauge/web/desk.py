@@ -17,6 +17,8 @@ from kvgauge.web.telling import Told
 
 Keywords = dict[str, Any]
 
+#: Models of no more layers than the largest published ones are sized at once: a thread would cost more.
+FEW_LAYERS = 130
 #: Models of more layers are answered among the slow: no published one has as many.
 MANY_LAYERS = 300
 
@@ -48,6 +50,12 @@ class Desk:
         layers = (model.architecture.num_layers for model in models if isinstance(model, Model))
         is_many = sum(layers) > MANY_LAYERS * max(1, len(models))
         return await self._run(self.pools.slow if is_many else self.pools.quick, work)
+
+    async def size(self, model: Model, work: Callable[[], Told]) -> Told:
+        """Answer the size of a model that was read, which takes a few milliseconds: at once."""
+        if model.architecture.num_layers <= FEW_LAYERS:
+            return work()
+        return await self.about([model], work)
 
     async def _run(self, pool: Pool, work: Callable[[], Told]) -> Told:
         return await pool.run(work, self.settings.limits.answer_s)

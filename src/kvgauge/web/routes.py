@@ -35,6 +35,8 @@ from kvgauge.web.telling import Told, as_json, told
 
 #: Answers hold what a person asks; nobody in between keeps them.
 _FRESH = {"Cache-Control": "no-store"}
+#: Bodies up to this size are parsed at once.
+_LARGE_BYTES = 64 << 10
 _LOG = logging.getLogger("kvgauge.web")
 
 Json = dict[str, object]
@@ -159,7 +161,8 @@ class Routes:
         takes_log = "log" in question.keywords
         most = limits.log_bytes if takes_log else limits.json_bytes
         if kind == "application/json":
-            given = of_body(await read_body(request, most, limits.body_s))
+            body = await read_body(request, most, limits.body_s)
+            given = of_body(body) if len(body) <= _LARGE_BYTES else await self._of_large(body)
             return {**of_query(query, question.keywords), **given}
         if kind == "text/plain" and takes_log:
             found = of_query(query, question.keywords)
@@ -168,6 +171,10 @@ class Routes:
         raise MediaTypeError(
             "the body is of another type", hint="send it as application/json", field="Content-Type"
         )
+
+    async def _of_large(self, body: bytes) -> Json:
+        """Parse a body that takes a while."""
+        return await self._desk.pools.slow.run(lambda: of_body(body), self._desk.settings.limits.answer_s)
 
     async def _gguf(self, request: Request) -> Response:
         if media_type(request) != "application/octet-stream":

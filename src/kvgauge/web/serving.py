@@ -13,14 +13,21 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from uvicorn import Config, Server
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from kvgauge.errors import InvalidRequestError
+from kvgauge.web.answers import warm
 from kvgauge.web.app import create_app
+from kvgauge.web.desk import Desk
 
 if TYPE_CHECKING:
     from kvgauge.web.settings import WebSettings
 
 _BACKLOG = 512
+#: Seconds until the head of a request has arrived.
+_HEAD_S = 15.0
+#: Seconds until another thread has its turn: an answer that takes long is not to hold up the others.
+_TURN_S = 0.001
 _REASONS = {errno.EADDRINUSE: "something else listens there", errno.EACCES: "that is not allowed"}
 #: Seconds that running answers have when the server stops.
 _GRACE_S = 5
@@ -29,17 +36,57 @@ _MAX_CONNECTIONS = 512
 _HEADER_BYTES = 32 << 10
 
 
+class _Protocol(H11Protocol):
+    """A connection that is closed where the head of a request does not arrive in time.
+
+    Uvicorn itself waits for ever for a first request, and for the rest of a head that has begun.
+    """
+
+    _waits: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Wait for the first request, not for ever."""
+        super().connection_made(transport)
+        self._waits = self.loop.call_later(_HEAD_S, self._give_up)
+
+    def data_received(self, data: bytes) -> None:
+        """Take what arrived, and wait on where it is not a whole head."""
+        super().data_received(data)
+        if self._is_answering():
+            if self._waits is not None:
+                self._waits.cancel()
+                self._waits = None
+        elif self._waits is None:
+            self._waits = self.loop.call_later(_HEAD_S, self._give_up)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Stop waiting."""
+        if self._waits is not None:
+            self._waits.cancel()
+        super().connection_lost(exc)
+
+    def _is_answering(self) -> bool:
+        return self.cycle is not None and not self.cycle.response_complete
+
+    def _give_up(self) -> None:
+        self._waits = None
+        if not self._is_answering() and not self.transport.is_closing():
+            self.transport.close()
+
+
 class _Server(Server):
     """A server that says when it can be asked, and ends quietly: how it was told to is in ``stopped_by``."""
 
-    def __init__(self, config: Config, started: Callable[[], None]) -> None:
+    def __init__(self, config: Config, started: Callable[[], None], desk: Desk) -> None:
         super().__init__(config)
-        self.stopped_by, self._say_started = 0, started
+        self.stopped_by, self._say_started, self._desk = 0, started, desk
+        self._warming: asyncio.Task[None] | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listen, then say so: a signal from now on is heard."""
         await super().startup(sockets)
         self._say_started()
+        self._warming = asyncio.create_task(warm(self._desk))
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -103,12 +150,14 @@ def serve(settings: WebSettings, listening: socket.socket, started: Callable[[],
         started: called once requests and signals are heard.
     """
     logging.getLogger("uvicorn").setLevel(logging.CRITICAL)
+    desk = Desk.of(settings)
     config = Config(
-        create_app(settings), loop="asyncio", http="h11", ws="none", lifespan="off", log_config=None,
+        create_app(settings, desk), loop="asyncio", http=_Protocol, ws="none", lifespan="off", log_config=None,
         access_log=False, server_header=False, date_header=True, proxy_headers=False,
         limit_concurrency=_MAX_CONNECTIONS, backlog=_BACKLOG, timeout_keep_alive=30,
         timeout_graceful_shutdown=_GRACE_S, h11_max_incomplete_event_size=_HEADER_BYTES,
     )  # fmt: skip
-    server = _Server(config, started)
+    server = _Server(config, started, desk)
+    sys.setswitchinterval(_TURN_S)
     asyncio.run(server.serve(sockets=[listening]))
     return server.stopped_by
