@@ -14,7 +14,7 @@ from kvgauge.errors import InvalidRequestError
 from kvgauge.models import Model
 from kvgauge.readers import read_architecture
 from kvgauge.sources import RawModel
-from kvgauge.sources.gguf import GgufHeader, read_header
+from kvgauge.sources.gguf import MAGIC, GgufHeader, read_header
 from kvgauge.web.failures import TooLargeError
 from kvgauge.web.library import SENT
 from kvgauge.web.telling import Told, told
@@ -67,8 +67,9 @@ def _answer(desk: Desk, data: bytes, size: int, name: str) -> Json:
             field="size",
         )
     shown = name.strip()[:MAX_NAME] or "model.gguf"
+    known = size if data.startswith(MAGIC[: len(data)]) else len(data)  # what is no GGUF is refused at once
     try:
-        header = read_header(Beginning(data, size), shown)
+        header = read_header(Beginning(data, known), shown)
     except MoreNeededError as more:
         most = desk.settings.limits.gguf_bytes
         if more.num_bytes > most:

@@ -152,8 +152,8 @@ def serve(settings: WebSettings, listening: socket.socket, started: Callable[[],
     logging.getLogger("uvicorn").setLevel(logging.CRITICAL)
     desk = Desk.of(settings)
     config = Config(
-        create_app(settings, desk), loop="asyncio", http=_Protocol, ws="none", lifespan="off", log_config=None,
-        access_log=False, server_header=False, date_header=True, proxy_headers=False,
+        create_app(settings, desk), loop="asyncio", http=_Protocol, ws="none", lifespan="off",
+        log_config=None, access_log=False, server_header=False, date_header=True, proxy_headers=False,
         limit_concurrency=_MAX_CONNECTIONS, backlog=_BACKLOG, timeout_keep_alive=30,
         timeout_graceful_shutdown=_GRACE_S, h11_max_incomplete_event_size=_HEADER_BYTES,
     )  # fmt: skip
