@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kvgauge.architecture import Note
-from kvgauge.dtypes import canonical_dtype, row_bytes
+from kvgauge.dtypes import canonical_dtype
 from kvgauge.errors import FeatureUnsupportedError, InvalidRequestError
+from kvgauge.lab.element import plain_element
 from kvgauge.lab.layer_shape import LayerShape, layer_shape
 from kvgauge.lab.life import Activation, Fate, Peak, activations, peak
 from kvgauge.lab.mixers import Recurrence
-from kvgauge.layers import Role
 from kvgauge.models import Model, ModelLike, load
 from kvgauge.sizing import size
 from kvgauge.units import parse_tokens
@@ -156,8 +156,7 @@ def learn_activations(
             f"--measure computes in {MEASURED_DTYPE}, not in {dtype}", hint="leave --dtype out", field="dtype"
         )
     own = MEASURED_DTYPE if measure else found.architecture.model_dtype
-    name = canonical_dtype(dtype or own)
-    element_bytes = _element_bytes(name)
+    name, element_bytes = plain_element(dtype or own)
     groups, missing = _groups(found, count, name, element_bytes)
     if not groups:
         raise FeatureUnsupportedError(
@@ -199,15 +198,6 @@ def _find(model: ModelLike, *, measure: bool, offline: bool) -> tuple[Folder | N
         return folder, folder.model, SHIPPED_NAME if is_shipped else folder.model.raw.id
     found = load(place, offline=offline)
     return None, found, SHIPPED_NAME if is_shipped else found.raw.id
-
-
-def _element_bytes(dtype: str) -> int:
-    bytes_, rest = divmod(row_bytes(canonical_dtype(dtype), Role.KEY, 1, 64), 64)
-    if rest or not bytes_:
-        raise FeatureUnsupportedError(
-            f"activations are not held in {dtype}", hint="fp32, bf16, fp16 or fp8", field="dtype"
-        )
-    return bytes_
 
 
 def _groups(model: Model, tokens: int, dtype: str, element_bytes: int) -> tuple[tuple[LayerLife, ...], int]:
@@ -255,7 +245,7 @@ def _life(
 
 def _pass(shape: LayerShape, queries: int, keys: int, element_bytes: int, *, decode: bool) -> Pass:
     mixer = shape.mixer
-    state_bytes = _element_bytes(mixer.state_dtype) if isinstance(mixer, Recurrence) else 0
+    state_bytes = plain_element(mixer.state_dtype)[1] if isinstance(mixer, Recurrence) else 0
     made = activations(shape, queries, keys, element_bytes, decode=decode, state_bytes=state_bytes)
     return Pass(queries, keys, made, peak(made, flash=False), peak(made, flash=True))
 

@@ -76,6 +76,7 @@ class GroupedAttention:
         """Each group of query heads attends to the one K and V that it shares."""
         tokens, groups, width = len(q), self.shape.num_kv_heads, self.shape.head_dim
         grouped = q.reshape(tokens, groups, -1, width).transpose(1, 2, 0, 3)  # group, query head, token
-        scores = grouped @ keys.transpose(1, 2, 0)[:, None] / np.float32(np.sqrt(width))
-        mixed = softmax(scores, seen) @ values.swapaxes(0, 1)[:, None]
-        return mixed.transpose(2, 0, 1, 3).reshape(tokens, -1)
+        scores = grouped.reshape(groups, -1, width) @ keys.transpose(1, 2, 0) / np.float32(np.sqrt(width))
+        weights = softmax(scores.reshape(groups, -1, tokens, len(keys)), seen)
+        mixed: Floats = weights.reshape(groups, -1, len(keys)) @ values.swapaxes(0, 1)
+        return mixed.reshape(groups, -1, tokens, width).transpose(2, 0, 1, 3).reshape(tokens, -1)

@@ -19,7 +19,7 @@ from kvgauge.lab.mechanisms.latent import LatentAttention, LatentShape
 from kvgauge.lab.mechanisms.mamba2 import Mamba2, SsmShape
 from kvgauge.lab.mechanisms.shapes import Mixer, Shape, config_of, layer_of
 from kvgauge.lab.mechanisms.stacks import build_stack, divisor_of, run_stack_by_steps, scaled
-from kvgauge.models import ModelLike
+from kvgauge.models import Model, ModelLike
 
 MAX_TOKENS = 512
 
@@ -182,7 +182,11 @@ def relative_difference(a: Floats, b: Floats) -> float:
 
 
 def run_models(
-    models: Sequence[ModelLike] = ARTICLE_MODELS, *, num_tokens: int = 8, context: int | str = 32_768
+    models: Sequence[ModelLike] = ARTICLE_MODELS,
+    *,
+    num_tokens: int = 8,
+    context: int = 32_768,
+    offline: bool = False,
 ) -> list[StackRow]:
     """Run the pattern of each model with divided widths, and size it as it is, at one context.
 
@@ -193,12 +197,12 @@ def run_models(
     check_tokens(num_tokens)
     rows: list[StackRow] = []
     for model in models:
-        rows.append(_run_model(model, num_tokens, context, rows[0] if rows else None))
+        loaded = kvgauge.load(model, offline=offline)
+        rows.append(_run_model(loaded, num_tokens, context, rows[0] if rows else None))
     return rows
 
 
-def _run_model(model: ModelLike, num_tokens: int, context: int | str, base: StackRow | None) -> StackRow:
-    loaded = kvgauge.load(model)
+def _run_model(loaded: Model, num_tokens: int, context: int, base: StackRow | None) -> StackRow:
     config = loaded.raw.config
     divisor = divisor_of(config)
     small = scaled(config, divisor)

@@ -117,7 +117,8 @@ class PagedScheme:
     def admit(self, running: Running) -> bool:
         """Give a request blocks for the tokens it has."""
         tokens = _tokens(running)
-        if not self.manager.can_allocate(tokens, self.spare_blocks):
+        spare = self.spare_blocks if self.manager.num_used_blocks else 0
+        if not self.manager.can_allocate(tokens, spare):
             return False
         self.num_shared_tokens += self.manager.allocate(running.number, tokens)
         return True

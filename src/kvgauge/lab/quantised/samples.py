@@ -66,9 +66,11 @@ def make_sample(shape: SampleShape, seed: int = 0) -> Sample:
 def attend(sample: Sample, keys: Floats, values: Floats) -> Floats:
     """Return the attention outputs (queries, query heads, width) over these keys and values."""
     queries, heads, width = sample.queries.shape
-    grouped = sample.queries.reshape(queries, keys.shape[1], -1, width).transpose(1, 2, 0, 3)
-    scores = grouped @ keys.transpose(1, 2, 0)[:, None] / np.float32(np.sqrt(width))
+    groups = keys.shape[1]
+    grouped = sample.queries.reshape(queries, groups, -1, width).transpose(1, 2, 0, 3)
+    rows = grouped.reshape(groups, -1, width)  # all queries of all heads that share a KV head
+    scores = rows @ np.ascontiguousarray(keys.transpose(1, 2, 0)) / np.float32(np.sqrt(width))
     weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
-    mixed = (weights / weights.sum(axis=-1, keepdims=True)) @ values.swapaxes(0, 1)[:, None]
-    outputs: Floats = mixed.transpose(2, 0, 1, 3).reshape(queries, heads, width)
-    return outputs
+    weights /= weights.sum(axis=-1, keepdims=True)
+    mixed: Floats = weights @ np.ascontiguousarray(values.swapaxes(0, 1))
+    return mixed.reshape(groups, -1, queries, width).transpose(2, 0, 1, 3).reshape(queries, heads, width)
