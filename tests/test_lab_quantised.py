@@ -101,6 +101,8 @@ def test_formats_that_a_width_does_not_fit_are_left_out():
 def test_attention_of_a_sample_is_softmax():
     sample = make_sample(SampleShape(num_tokens=5, num_heads=4, num_kv_heads=2, head_dim=3, num_outliers=1))
     out = attend(sample, sample.keys, sample.values)
-    scores = np.exp(sample.keys[:, 1] @ sample.queries[0, 2] / np.sqrt(3))
-    assert np.allclose(out[0, 2], scores @ sample.values[:, 1] / scores.sum(), atol=1e-6)
+    for position in range(5):  # head 2 is the first that shares KV head 1
+        seen = slice(position + 1)
+        scores = np.exp(sample.keys[seen, 1] @ sample.queries[position, 2] / np.sqrt(3))
+        assert np.allclose(out[position, 2], scores @ sample.values[seen, 1] / scores.sum(), atol=1e-6)
     assert relative_rms(out - out, out) == 0

@@ -47,6 +47,14 @@ class Topic(NamedTuple):
 #: Rows that several topics take; an option has one meaning, whatever the topic.
 CONTEXT = OptionRow("tokens", ("--tokens",), "load", metavar="TOKENS")
 MEASURE = OptionRow("measure", ("--measure",), "load", "flag")
+DTYPE = OptionRow("dtype", ("--dtype",), "dtypes", metavar="DTYPE")
+SEED = OptionRow("seed", ("--seed",), "load", "count", "N")
+#: Rows that other commands have too, spelled as there.
+SEQUENCES = OptionRow("sequences", ("--sequences", "--batch-size", "--concurrency"), "load", "count", "N")
+SHARED_PREFIX = OptionRow("shared_prefix", ("--shared-prefix",), "load", metavar="TOKENS")
+MAX_MODEL_LEN = OptionRow(
+    "max_model_len", ("--max-model-len", "--context-length", "--ctx-size", "-c"), "load", metavar="TOKENS"
+)
 
 TOPICS: dict[str, Topic] = {
     "walk": Topic(
@@ -67,9 +75,47 @@ TOPICS: dict[str, Topic] = {
         "activations:learn_activations",
         "learn_activations:draw_activations",
         "MODEL",
-        (CONTEXT, OptionRow("dtype", ("--dtype",), "dtypes", metavar="DTYPE"), MEASURE),
+        (CONTEXT, DTYPE, MEASURE),
         needs=(),
         example="kvgauge learn activations Qwen/Qwen3-8B --tokens 32k",
+    ),
+    "mechanisms": Topic(
+        "mechanisms.answer:learn_mechanisms",
+        "learn_mechanisms:draw_mechanisms",
+        "[MODEL]",
+        (CONTEXT,),
+        example="kvgauge learn mechanisms",
+    ),
+    "flash": Topic(
+        "flash.answer:learn_flash",
+        "learn_flash:draw_flash",
+        "[MODEL]",
+        (CONTEXT, SEQUENCES, OptionRow("tile", ("--tile",), "load", metavar="ROWSxROWS"), DTYPE),
+        example="kvgauge learn flash Qwen/Qwen3-8B --tokens 32k",
+    ),
+    "paged": Topic(
+        "paging.answer:learn_paged",
+        "learn_paged:draw_paged",
+        options=(
+            OptionRow("pool", ("--pool",), "load", metavar="TOKENS"),
+            OptionRow("requests", ("--requests",), "load", "count", "N"),
+            MAX_MODEL_LEN,
+            OptionRow("block_sizes", ("--block-sizes",), "load", metavar="N,N,..."),
+            SHARED_PREFIX,
+            SEED,
+        ),
+        example="kvgauge learn paged --block-sizes 16,64",
+    ),
+    "quantised": Topic(
+        "quantised.answer:learn_quantised",
+        "learn_quantised:draw_quantised",
+        options=(
+            CONTEXT,
+            OptionRow("head_dim", ("--head-dim",), "load", "count", "N"),
+            OptionRow("outliers", ("--outliers",), "load", "count", "N"),
+            SEED,
+        ),
+        example="kvgauge learn quantised",
     ),
 }
 

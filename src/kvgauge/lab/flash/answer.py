@@ -8,6 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 
+import kvgauge
 from kvgauge.architecture import Note
 from kvgauge.errors import FeatureUnsupportedError, InvalidRequestError
 from kvgauge.lab.element import plain_element
@@ -99,6 +100,7 @@ class FlashAnswer:
 
     Args:
         num_layers: layers with attention over all tokens.
+        cache_bytes: what ``size`` gives for this load in this dtype; tiles take nothing off it.
         run_shape: the head that was run.
     """
 
@@ -110,6 +112,7 @@ class FlashAnswer:
     num_heads: int
     head_dim: int
     num_layers: int
+    cache_bytes: int
     runs: tuple[TileRun, ...]
     layer: LayerTraffic
     run_shape: HeadShape = _RUN
@@ -139,6 +142,7 @@ class FlashAnswer:
             "num_heads": self.num_heads,
             "head_dim": self.head_dim,
             "num_layers": self.num_layers,
+            "cache_bytes": self.cache_bytes,
             "run": {"tokens": self.run_shape.num_keys, "head_dim": self.run_shape.head_dim},
             "runs": [run.to_dict() for run in self.runs],
             "layer": self.layer.to_dict(),
@@ -173,17 +177,20 @@ def learn_flash(
     count = bounded(tokens, _DEFAULT_TOKENS, 1, _MAX_TOKENS, "tokens")
     name, size = plain_element(dtype or found.architecture.model_dtype)
     asked = _DEFAULT_TILE if tile is None else parse_tile(tile)
+    number = bounded(sequences, 1, 1, _MAX_SEQUENCES, "sequences")
+    kept = kvgauge.size(found, context=count, sequences=number, kv_dtype=name, no_weights=True)
     return FlashAnswer(
-        found,
-        count,
-        bounded(sequences, 1, 1, _MAX_SEQUENCES, "sequences"),
-        name,
-        asked,
-        heads,
-        width,
-        layers,
-        _runs(),
-        layer_traffic(heads, HeadShape(count, count, width), asked, size),
+        model=found,
+        tokens=count,
+        sequences=number,
+        dtype=name,
+        tile=asked,
+        num_heads=heads,
+        head_dim=width,
+        num_layers=layers,
+        cache_bytes=kept.cache.total_bytes,
+        runs=_runs(),
+        layer=layer_traffic(heads, HeadShape(count, count, width), asked, size),
     )
 
 

@@ -54,8 +54,6 @@ def learn_mechanisms(
     """
     context = bounded(tokens, _DEFAULT_CONTEXT, 1, _MAX_CONTEXT, "tokens")
     names = ARTICLE_MODELS if model is None else (model,)
-    return MechanismsAnswer(
-        context,
-        tuple(run_mechanism(shape, _LAYER_TOKENS) for shape in SAMPLES),
-        tuple(run_models(names, num_tokens=_MODEL_TOKENS, context=context, offline=offline)),
-    )
+    models = run_models(names, num_tokens=_MODEL_TOKENS, context=context, offline=offline)
+    mechanisms = tuple(run_mechanism(shape, _LAYER_TOKENS) for shape in SAMPLES)
+    return MechanismsAnswer(context, mechanisms, tuple(models))

@@ -28,22 +28,6 @@ class LatentShape:
     nope_dim: int
     v_head_dim: int
 
-    @property
-    def expanded_elements(self) -> int:
-        """Elements of K and V of one token, were they kept for every head."""
-        return self.num_heads * (self.nope_dim + self.rope_dim + self.v_head_dim)
-
-    @property
-    def decompress_macs(self) -> int:
-        """Multiply-adds that rebuild K and V of one token from its latent."""
-        return self.num_heads * self.kv_lora_rank * (self.nope_dim + self.v_head_dim)
-
-    def score_macs(self, *, absorbed: bool) -> int:
-        """Multiply-adds of one query token over one kept token, scores and outputs, all heads."""
-        rank = self.kv_lora_rank
-        widths = (rank, rank) if absorbed else (self.nope_dim, self.v_head_dim)
-        return self.num_heads * (widths[0] + self.rope_dim + widths[1])
-
 
 class LatentAttention:
     """A layer with random weights."""

@@ -6,8 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kvgauge.lab.codes import Floats
+from kvgauge.lab.rope import Rope, turn
 
-_ROTARY_BASE = 10_000.0
+_ROPE = Rope()
 _TINY = np.float32(1e-6)
 
 
@@ -42,13 +43,9 @@ def softplus(x: Floats) -> Floats:
 
 
 def rotate(x: Floats, first_position: int) -> Floats:
-    """Turn pairs of (tokens, vectors, width) by their position (RoPE, arXiv 2104.09864); width is even."""
-    half = x.shape[-1] // 2
-    speeds = _ROTARY_BASE ** -(np.arange(half) / half)
-    angles = (first_position + np.arange(len(x)))[:, None, None] * speeds
-    cos, sin = np.cos(angles).astype(np.float32), np.sin(angles).astype(np.float32)
-    first, second = x[..., :half], x[..., half:]
-    return np.concatenate([first * cos - second * sin, first * sin + second * cos], axis=-1)
+    """Turn pairs of (tokens, vectors, width) by their positions; width is even."""
+    turned = turn(x.swapaxes(0, 1), _ROPE.turns(first_position, len(x), x.shape[-1])).swapaxes(0, 1)
+    return np.asarray(turned, np.float32)
 
 
 def visible(num_queries: int, num_keys: int, window_tokens: int | None = None) -> NDArray[np.bool_]:

@@ -40,6 +40,8 @@ QUOTES = (Quote("article", 0.50, 0.70, 0.95), Quote("arXiv:2309.06180", 0.204, 0
 class SchemeRow:
     """One scheme. Fractions are of the pool, over all steps in which a request waited; they sum to 1.
 
+    Where no request ever waited, the pool was never put to the test: fractions and ratios are None.
+
     Args:
         block_tokens: None for contiguous schemes.
         running_ratio: mean requests at once against those of the first scheme.
@@ -48,14 +50,14 @@ class SchemeRow:
 
     scheme: str
     block_tokens: int | None
-    filled_fraction: float
-    reserved_fraction: float
-    internal_fraction: float
-    external_fraction: float
-    free_fraction: float
-    mean_running: float
+    filled_fraction: float | None
+    reserved_fraction: float | None
+    internal_fraction: float | None
+    external_fraction: float | None
+    free_fraction: float | None
+    mean_running: float | None
     max_running: int
-    running_ratio: float
+    running_ratio: float | None
     num_steps: int
     num_preemptions: int
     shared_tokens: int
@@ -159,7 +161,18 @@ def learn_paged(
     count = bounded(requests, 200, 1, 1000, "requests")
     stream = request_stream(count, longest, seed=number, shared_prefix=prefix)
     asked = Stream(slots, longest, number, prefix, stream)
-    return PagedAnswer(asked, _rows(asked, sizes), trace_sharing(), run_decode_step())
+    rows = _rows(asked, sizes)
+    return PagedAnswer(asked, rows, trace_sharing(), run_decode_step(), notes=_untested(rows))
+
+
+def _untested(rows: Sequence[SchemeRow]) -> tuple[Note, ...]:
+    count = sum(row.filled_fraction is None for row in rows)
+    if not count:
+        return ()
+    message = (
+        f"schemes under which no request had to wait: {count}; more requests or a smaller pool test them"
+    )
+    return (Note("paged_untested", "info", message, (("count", str(count)),)),)
 
 
 def _check_room(pool: int, longest: int, sizes: Sequence[int]) -> None:
@@ -193,22 +206,20 @@ def _rows(stream: Stream, sizes: Sequence[int]) -> tuple[SchemeRow, ...]:
 
 
 def _row(name: str, block: int | None, outcome: Outcome, shared: int, base: float | None) -> SchemeRow:
-    """Return shares of the pool; all 0 where no request ever waited."""
-    total = sum(outcome.slots) or 1
-    steps = outcome.num_counted_steps
-    mean = outcome.running_sum / steps if steps else 0.0
-    slots = outcome.slots
+    steps, total = outcome.num_counted_steps, sum(outcome.slots)
+    filled, reserved, internal, external, free = (n / total if total else None for n in outcome.slots)
+    mean = outcome.running_sum / steps if steps else None
     return SchemeRow(
         scheme=name,
         block_tokens=block,
-        filled_fraction=slots.filled / total,
-        reserved_fraction=slots.reserved / total,
-        internal_fraction=slots.internal / total,
-        external_fraction=slots.external / total,
-        free_fraction=slots.free / total,
+        filled_fraction=filled,
+        reserved_fraction=reserved,
+        internal_fraction=internal,
+        external_fraction=external,
+        free_fraction=free,
         mean_running=mean,
         max_running=outcome.max_running,
-        running_ratio=mean / base if base else 1.0,
+        running_ratio=None if mean is None else mean / (base or mean),
         num_steps=outcome.num_steps,
         num_preemptions=outcome.num_preemptions,
         shared_tokens=shared,

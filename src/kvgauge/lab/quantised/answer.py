@@ -6,22 +6,35 @@ from dataclasses import dataclass, replace
 
 from kvgauge.architecture import Note
 from kvgauge.lab.limits import MAX_SEED, bounded
-from kvgauge.lab.quantised.errors import FormatRow, compare_formats
-from kvgauge.lab.quantised.samples import SampleShape, make_sample
+from kvgauge.lab.quantised.errors import FormatRow, channel_spread, compare_formats
+from kvgauge.lab.quantised.samples import Sample, SampleShape, make_sample, model_sample
 
 _SHAPE = SampleShape(num_tokens=128, num_heads=8, num_kv_heads=2, head_dim=128)
+_MODEL_TOKENS = 128
 
 
 @dataclass(frozen=True, slots=True)
 class SampleRows:
-    """Every format on one sample: ``even``, all channels alike, or ``outliers``, some channels of K large."""
+    """Every format on one sample.
+
+    Args:
+        name: ``even``, all channels alike; ``outliers``, some channels of K large; ``shipped_model``, what
+            the small model that ships computes on a text of its own.
+        key_spread, value_spread: the largest channel's size over the middle one's.
+    """
 
     name: str
+    num_tokens: int
+    num_kv_heads: int
+    head_dim: int
+    key_spread: float
+    value_spread: float
     rows: tuple[FormatRow, ...]
 
     def to_dict(self) -> dict[str, object]:
         """Return the JSON object."""
-        return {"name": self.name, "formats": [row.to_dict() for row in self.rows]}
+        named = {name: getattr(self, name) for name in self.__slots__ if name != "rows"}
+        return {**named, "formats": [row.to_dict() for row in self.rows]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +89,15 @@ def learn_quantised(
         num_outliers=bounded(outliers, min(_SHAPE.num_outliers, width), 1, width, "outliers"),
     )
     number = bounded(seed, 0, 0, MAX_SEED, "seed")
-    samples = (("even", replace(shape, num_outliers=0)), ("outliers", shape))
-    rows = tuple(SampleRows(name, compare_formats(make_sample(each, number))) for name, each in samples)
-    return QuantisedAnswer(shape, number, rows)
+    samples = {
+        "even": make_sample(replace(shape, num_outliers=0), number),
+        "outliers": make_sample(shape, number),
+        "shipped_model": model_sample(_MODEL_TOKENS, number),
+    }
+    return QuantisedAnswer(shape, number, tuple(_compared(*sample) for sample in samples.items()))
+
+
+def _compared(name: str, sample: Sample) -> SampleRows:
+    tokens, heads, width = sample.keys.shape
+    key_spread, value_spread = channel_spread(sample.keys), channel_spread(sample.values)
+    return SampleRows(name, tokens, heads, width, key_spread, value_spread, compare_formats(sample))

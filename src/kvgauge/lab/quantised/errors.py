@@ -84,3 +84,14 @@ def relative_rms(difference: Floats, true: Floats) -> float:
     scale = float(np.sqrt(np.mean(np.square(true, dtype=np.float64))))
     error = float(np.sqrt(np.mean(np.square(difference, dtype=np.float64))))
     return error / scale if scale else error
+
+
+def channel_spread(rows: Floats) -> float:
+    """Return how much larger the largest channel of (tokens, heads, width) is than the middle one, in rms.
+
+    >>> channel_spread(np.array([[[1.0, 2.0, 8.0]]], np.float32))
+    4.0
+    """
+    sizes = np.sqrt(np.mean(np.square(rows, dtype=np.float64), axis=0)).ravel()
+    middle = float(np.median(sizes))
+    return float(sizes.max() / middle) if middle else 1.0

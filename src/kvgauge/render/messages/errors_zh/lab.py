@@ -16,4 +16,19 @@ TABLE: Mapping[str, str] = {
         "第 {0} 层为一个 token 保存 {1} 个元素，而实验的 {2} 保存 {3} 个"
     ),
     "the lab runs the plain form of each mechanism": "实验只运行每种机制的普通形式",
+    "--{0} {1} is out of range": "--{0} {1} 超出范围",
+    "the lab takes {0} to {1}": "实验接受 {0} 到 {1}",
+    "--{0} names {1} numbers": "--{0} 写了 {1} 个数",
+    "twelve at most": "最多十二个",
+    "--tile {0} is not understood": "无法理解 --tile {0}",
+    "write it like 128x64": "请写成 128x64",
+    "{0} has no layer of plain attention over all tokens": "{0} 没有对全部 token 做普通注意力的层",
+    "--shared-prefix {0} leaves no room in --max-model-len {1}": (
+        "--shared-prefix {0} 在 --max-model-len {1} 中没有留下余地"
+    ),
+    "16 tokens at least must follow it": "其后至少要有 16 个 token",
+    "--max-model-len {0} does not fit in --pool {1} under every scheme": (
+        "--max-model-len {0} 并非在每种方案下都放得进 --pool {1}"
+    ),
+    "{0} tokens do": "{0} 个 token 可以",
 }
