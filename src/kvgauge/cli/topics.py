@@ -66,7 +66,7 @@ TOPICS: dict[str, Topic] = {
             OptionRow("ids", ("--ids",), "load", metavar="LIST"),
             OptionRow("new_tokens", ("--new-tokens",), "load", "count", "N"),
             OptionRow("temperature", ("--temperature",), "load", metavar="NUMBER"),
-            OptionRow("seed", ("--seed",), "load", "count", "N"),
+            SEED,
         ),
         needs=("numpy", "tokenizers"),
         example="kvgauge learn walk 今天天气",

@@ -15,7 +15,6 @@ MESSAGES: Mapping[str, str] = {
     "help.verb.learn paged": "PagedAttention: blocks against contiguous memory on one stream of requests.",
     "help.verb.learn quantised": "Quantised caches: bytes of each format against the error of the output.",
     "help.option.tile": "Rows of queries and of keys held at once: 128x64.",
-    "help.option.seed": "Seed of what is drawn at random. Default: 0.",
     "help.option.pool": "Slots for tokens in the pool: 16k.",
     "help.option.requests": "How many requests. Default: 200.",
     "help.option.block_sizes": "Tokens a block, several by commas: 1,16,64.",

@@ -16,7 +16,6 @@ MESSAGES: Mapping[str, str] = {
     "help.verb.learn paged": "PagedAttention：同一批请求，分页与连续内存的对比。",
     "help.verb.learn quantised": "量化缓存：每种格式的字节与输出误差。",
     "help.option.tile": "一次放入的查询行数与键行数：128x64。",
-    "help.option.seed": "随机数种子。默认 0。",
     "help.option.pool": "池中可放的 token 数：16k。",
     "help.option.requests": "请求数。默认 200。",
     "help.option.block_sizes": "每块的 token 数，多个用逗号分隔：1,16,64。",
