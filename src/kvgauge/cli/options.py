@@ -107,8 +107,8 @@ LATER = (
 #: Of those, the ones that ``fit`` does not have either.
 _LATER_IN_FIT = tuple(row for row in LATER if row.name not in {own.name for own in FIT})
 
-#: Options of topics; --model is in VERIFY.
-_OF_TOPICS = tuple(row for row in LEARN if row.name != VERIFY[0].name)
+#: Options that topics alone have.
+_OF_TOPICS = tuple(row for row in LEARN if row.name not in {VERIFY[0].name, *(own.name for own in LOAD)})
 _LATER_IN_PLAN = tuple(row for row in _LATER_IN_FIT if row.name not in {own.name for own in PLAN})
 _PLAN_LOAD = tuple(row for row in LOAD if row.name != "no_weights")
 _PLAN_FIT = tuple(row for row in FIT if row.name != "kv_memory")
