@@ -8,7 +8,6 @@ from kvgauge.render.messages import (
     accuracy_en,
     fit_en,
     gpus_en,
-    lab_en,
     learn_en,
     llamacpp_en,
     plan_en,
@@ -31,7 +30,6 @@ MESSAGES: Mapping[str, str] = {
     **splits_en.MESSAGES,
     **serve_en.MESSAGES,
     **gpus_en.MESSAGES,
-    **lab_en.MESSAGES,
     **learn_en.MESSAGES,
     # the size answer
     "headline_theory": "{model}: {total} of {what} for {load}",

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from kvgauge.render.messages import lab_en
+
 MESSAGES: Mapping[str, str] = {
+    **lab_en.MESSAGES,
     "learn_about": "Each of these runs what it teaches; every number it shows was computed on the spot.",
     "help.topics": "Topics",
     "help.verb.learn": "Run the concepts behind the numbers: inference, cache, activations.",

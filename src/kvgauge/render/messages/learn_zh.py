@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from kvgauge.render.messages import lab_zh
+
 NOTES: Mapping[str, str] = {
+    **lab_zh.NOTES,
     "characters_unknown": "词表中没有的字符：{count} 个；它们共用一个编号",
     "layers_left_out": "未列出 {count} 层：这里没有描述它们的类型",
 }
 
 MESSAGES: Mapping[str, str] = {
+    **lab_zh.MESSAGES,
     "learn_about": "每个主题都会真正运行一遍；显示的每个数字都是当场算出的。",
     "help.topics": "主题",
     "help.verb.learn": "把数字背后的概念运行一遍：推理、缓存、激活。",

@@ -8,7 +8,6 @@ from kvgauge.render.messages import (
     accuracy_zh,
     fit_zh,
     gpus_zh,
-    lab_zh,
     learn_zh,
     llamacpp_zh,
     plan_zh,
@@ -24,7 +23,6 @@ NOTES: Mapping[str, str] = {
     **plan_zh.NOTES,
     **serving_zh.NOTES,
     **gpus_zh.NOTES,
-    **lab_zh.NOTES,
     **learn_zh.NOTES,
     **verify_zh.NOTES,
     "kv_dtype_prescribed": "检查点要求使用 {dtype} 的 KV 缓存（{field}）",
@@ -94,7 +92,6 @@ MESSAGES: Mapping[str, str] = {
     **splits_zh.MESSAGES,
     **serve_zh.MESSAGES,
     **gpus_zh.MESSAGES,
-    **lab_zh.MESSAGES,
     **learn_zh.MESSAGES,
     # the size answer
     "headline_theory": "{model}：{load}需要 {total} {what}",
