@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from kvgauge.render.messages import Texts
 
-SECTIONS = ("serve", "device", "load", "dtypes", "weights", "parallel", "engine", "output")
+SECTIONS = ("serve", "device", "load", "dtypes", "weights", "parallel", "engine", "split", "output")
 
 ARGUMENTS = {
     "size": " MODEL",

@@ -61,6 +61,12 @@ PLAN = (
     OptionRow("prompt_tokens", ("--prompt-tokens",), "load", metavar="TOKENS"),
     OptionRow("output_tokens", ("--output-tokens",), "load", metavar="TOKENS"),
     OptionRow("price_file", ("--price-file",), "device", metavar="FILE"),
+    OptionRow("split", ("--split",), "split", metavar="KIND,..."),
+    OptionRow("sram", ("--sram",), "split", metavar="NAME"),
+    OptionRow("host_memory", ("--host-memory",), "split", metavar="SIZE"),
+    OptionRow("network", ("--network",), "split", metavar="RATE"),
+    OptionRow("emit", ("--emit",), "output", metavar="[SYSTEM=]FOLDER"),
+    OptionRow("gpus_per_machine", ("--gpus-per-machine",), "output", "count", "N"),
     OptionRow("top", ("--top",), "output", "count", "N"),
 )
 

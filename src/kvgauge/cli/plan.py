@@ -18,16 +18,19 @@ from kvgauge.cli.output import (
 )
 from kvgauge.cli.progress import ProgressLine
 from kvgauge.cli.requests import size_keywords
+from kvgauge.errors import InvalidRequestError
 from kvgauge.planning.plan import plan
 from kvgauge.render.answer_json import plan_json
+from kvgauge.render.clean import clean
 
 if TYPE_CHECKING:
+    from kvgauge.emit.writing import Emitted
     from kvgauge.planning.result import PlanResult
     from kvgauge.units import Units
 
 _OWN = (
     "gpu", "memory", "gpu_file", "price_file", "utilization", "reserve", "prompt_tokens", "output_tokens",
-    "top", "check",
+    "split", "sram", "host_memory", "network", "top", "check",
 )  # fmt: skip
 
 
@@ -59,9 +62,12 @@ def run_plan(settings: Settings, values: dict[str, Any]) -> int:
 def _show(model: str, keywords: Mapping[str, Any], settings: Settings, values: Mapping[str, Any]) -> int:
     """Answer one model."""
     result = _planned({"model": model, **keywords}, settings)
+    emitted = _emit(result, values)
     units: Units = values["units"] or "gib"
     if settings.json:
-        write_json(plan_json(result, settings.texts, units), is_line=settings.lines)
+        files = [{"system": one.system, "path": str(one.path)} for one in emitted]
+        answer = {**plan_json(result, settings.texts, units), **({"emitted": files} if files else {})}
+        write_json(answer, is_line=settings.lines)
         return result.exit_code
     view = make_view(settings, units=units, color=values["color"] or "auto")
     if values["markdown"]:
@@ -73,8 +79,29 @@ def _show(model: str, keywords: Mapping[str, Any], settings: Settings, values: M
         from kvgauge.render.plan import draw_plan  # noqa: PLC0415 - JSON draws nothing
 
         write(draw_plan(result, view))
+    for one in emitted:
+        write(settings.texts("plan_emitted", system=one.system, path=clean(str(one.path))) + "\n")
     write_notes(result.notes, settings.texts, units=units)
     return result.exit_code
+
+
+def _emit(result: PlanResult, values: Mapping[str, Any]) -> tuple[Emitted, ...]:
+    """Write the files that start the first option, where that was asked for.
+
+    Raises:
+        InvalidRequestError: there is no option, or the files can't be written.
+    """
+    if values["emit"] is None:
+        return ()
+    from kvgauge.emit import emit, job_of  # noqa: PLC0415 - few ask
+
+    best = result.best
+    if best is None:
+        raise InvalidRequestError(
+            "--emit has nothing to write: nothing holds the load", hint="kvgauge plan without it says why"
+        )
+    per_machine = values["gpus_per_machine"] or -(-best.num_gpus // best.num_nodes)
+    return emit(job_of(best.fit, gpus_per_machine=per_machine, vendor=best.device.vendor), values["emit"])
 
 
 def _planned(request: dict[str, Any], settings: Settings) -> PlanResult:

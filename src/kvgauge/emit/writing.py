@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from kvgauge.emit.jobs import systems_table
 from kvgauge.emit.kubernetes import inference_service, leader_worker_set, to_yaml
 from kvgauge.emit.shell import ray_script, rpc_script, sglang_script
-from kvgauge.errors import InvalidRequestError
+from kvgauge.errors import FeatureUnsupportedError, InvalidRequestError
 
 if TYPE_CHECKING:
     from kvgauge.emit.jobs import Job
@@ -51,10 +51,10 @@ def systems_of(engine: str) -> tuple[str, ...]:
 
 
 def render_files(job: Job, systems: tuple[str, ...] = ()) -> dict[str, str]:
-    """Return the text of each file by its name; of all systems of the engine where none is named.
+    """Return the text of each file by its name; where no system is named, of all that can start the job.
 
     Raises:
-        KvgaugeError: a system is not known, or does not start this engine.
+        KvgaugeError: a named system is not known, or does not start this engine or this job.
     """
     known = systems_of(job.engine)
     for name in systems:
@@ -63,7 +63,16 @@ def render_files(job: Job, systems: tuple[str, ...] = ()) -> dict[str, str]:
                 f"{name} does not start {job.engine}", hint=f"one of {', '.join(known)}", field="emit"
             )
     table = systems_table()["systems"]
-    return {table[name]["file"]: _RENDERERS[name](job) for name in systems or known}
+    if systems:
+        return {table[name]["file"]: _RENDERERS[name](job) for name in systems}
+    return {table[name]["file"]: text for name in known if (text := _if_possible(name, job)) is not None}
+
+
+def _if_possible(name: str, job: Job) -> str | None:
+    try:
+        return _RENDERERS[name](job)
+    except FeatureUnsupportedError:
+        return None
 
 
 def parse_target(text: str, own: tuple[str, ...]) -> tuple[tuple[str, ...], str]:

@@ -31,6 +31,7 @@ class PlanDevice:
         most: how many there are; None: as many as it takes.
         hourly: price of an hour.
         purchase: price of the device itself.
+        vendor: its maker; empty where only its memory is known.
     """
 
     name: str
@@ -40,6 +41,7 @@ class PlanDevice:
     most: int | None = None
     hourly: Price | None = None
     purchase: Price | None = None
+    vendor: str = ""
 
     @property
     def runs_engines(self) -> bool:
@@ -100,7 +102,9 @@ def _runs(device: Accelerator, engine: EngineRules) -> bool:
 def _device(device: Accelerator, prices: PriceTable, words: Mapping[str, str]) -> PlanDevice:
     hourly, purchase = prices.of(device)
     told = {"gpu": device.name, **words}
-    return PlanDevice(device.name, device.kind, of_device(device), told, None, hourly, purchase)
+    return PlanDevice(
+        device.name, device.kind, of_device(device), told, None, hourly, purchase, device.vendor
+    )
 
 
 def _named(
@@ -127,7 +131,8 @@ def _one(name: str | None, memory: str | int | None, gpu_file: str | None, price
         return PlanDevice(named.card.name, "other", named, words, named.count)
     hourly, purchase = prices.of(device)
     words["gpu"] = device.name
-    return PlanDevice(named.card.name, device.kind, named, words, named.count, hourly, purchase)
+    name, count = named.card.name, named.count
+    return PlanDevice(name, device.kind, named, words, count, hourly, purchase, device.vendor)
 
 
 def _accelerator(name: str | None, gpu_file: str | None) -> Accelerator | None:

@@ -17,6 +17,7 @@ from kvgauge.planning.ranking import Ranked, order_of, rank, shown_cases
 from kvgauge.planning.result import PathStep, PlanOption, PlanResult
 from kvgauge.planning.rules import plan_rules
 from kvgauge.planning.search import Found, Machine, machines_of, search
+from kvgauge.planning.splitting import SplitWish, plan_splits
 from kvgauge.planning.words import fit_words
 from kvgauge.preparing import Options
 
@@ -59,6 +60,10 @@ def plan(
     shared_prefix: int | str | None = None,
     mtp: int | None = None,
     weights: str | None = None,
+    split: str | None = None,
+    sram: str | None = None,
+    host_memory: int | str | None = None,
+    network: str | None = None,
     top: int = DEFAULT_TOP,
     check: bool = False,
     overrides: Mapping[str, object] | None = None,
@@ -85,6 +90,10 @@ def plan(
         tp, pp, dp, ep, dcp: ranks that are not to be searched over.
         kv_dtype: else the engine's own choice, and what halves it, are looked at.
         weights: a quantisation; else the checkpoint's own, then others, which are marked.
+        split: other ways to divide the load, joined by commas: prefix, offload, disaggregated,
+            attention-ffn, sram; ``all`` for all.
+        sram: the card of the last two that holds weights in on-chip memory.
+        host_memory: of the host, for caches that wait there; ``network``: of one GPU, ``400g`` or ``50GB/s``.
         top: options that are returned, those with other weights apart.
         check: ``PlanResult.exit_code`` is 3 where nothing holds the load.
         watch: called with (machines looked at, machines).
@@ -121,7 +130,12 @@ def plan(
     ranked = _ranked(asked, [device for device in devices if device.runs_engines], top, watch)
     options = tuple(_option(asked, one, told) for one in ranked)
     path = tuple(_path(asked, devices, ranked[0].case if ranked else None))
-    return PlanResult(loaded, options, path, len(devices), notes, check)
+    divided = None
+    if split is not None:
+        wish = SplitWish(split, gpu, sram, host_memory, network, prompt_tokens)
+        ranks = {"tp": tp, "pp": pp, "dp": dp, "ep": ep, "dcp": dcp}
+        divided = plan_splits(loaded, wish, told, ranks, options[0] if options else None)
+    return PlanResult(loaded, options, path, len(devices), notes, check, divided)
 
 
 def _ranked(asked: Asked, devices: list[PlanDevice], top: int, watch: Watcher | None) -> tuple[Ranked, ...]:

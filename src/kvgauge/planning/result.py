@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from kvgauge.hardware import Price
     from kvgauge.models import Model
     from kvgauge.planning.devices import PlanDevice
+    from kvgauge.splits import SplitAnswer
     from kvgauge.workload import Parallelism
 
 
@@ -117,6 +118,7 @@ class PlanResult:
         options: in order; empty where nothing that was looked at holds the load.
         decision_path: questions on the device of the first option, or of the only one.
         num_devices: kinds of devices that were looked at.
+        splits: other ways to divide the load, where they were asked for.
     """
 
     model: Model
@@ -125,6 +127,7 @@ class PlanResult:
     num_devices: int
     notes: tuple[Note, ...] = ()
     check: bool = False
+    splits: SplitAnswer | None = None
 
     @cached_property
     def best(self) -> PlanOption | None:
@@ -144,6 +147,7 @@ class PlanResult:
             "options": [option.to_dict() for option in self.options],
             "decision_path": [step.to_dict() for step in self.decision_path],
             "num_devices": self.num_devices,
+            "splits": None if self.splits is None else self.splits.to_dict(),
             "notes": [note.to_dict() for note in self.notes],
         }
 

@@ -16,6 +16,7 @@ from kvgauge.render.plan_facts import (
     path_rows,
     plan_headline,
 )
+from kvgauge.render.splits import draw_splits
 from kvgauge.render.view import View, labelled, plain, table
 
 if TYPE_CHECKING:
@@ -43,6 +44,8 @@ def draw_plan(result: PlanResult, view: View) -> str:
         parts.append(plain(view.texts("plan_step", number=number, question=question, answer=answer)))
         if because:
             parts.append(Padding(plain(because), _INDENT))
+    if result.splits is not None:
+        parts += draw_splits(result.splits, view)
     return view.draw(*parts)
 
 

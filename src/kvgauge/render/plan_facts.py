@@ -137,4 +137,8 @@ def plan_sheet(result: PlanResult, view: View) -> Sheet:
         blocks.append(Listing("", "\n".join(clean(command) for command in commands if command)))
     path = tuple(path_rows(result.decision_path, view))
     blocks.append(TableOf(tuple(texts(key) for key in PATH_KEYS), path))
+    if result.splits is not None:
+        from kvgauge.render.splits import split_blocks  # noqa: PLC0415 - few ask
+
+        blocks += split_blocks(result.splits, view)
     return Sheet(plan_headline(result, view), tuple(blocks))

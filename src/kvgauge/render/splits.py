@@ -10,6 +10,7 @@ from kvgauge.render.numbers import ratio_text
 from kvgauge.render.sheet import TableOf
 from kvgauge.render.size_facts import load_text, tokens_text
 from kvgauge.render.view import plain, table
+from kvgauge.units import format_bytes
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -46,14 +47,13 @@ def figure_text(figure: Figure, view: View) -> str:
 
 
 def _assumed_value(assumption: Assumption, view: View) -> str:
-    if assumption.value is None:
-        return ""
+    """Return a size in the units of the view; a rate as links and memories are sold, in decimal units."""
+    value = Fraction(assumption.value or 0)
     if assumption.unit == "bytes":
-        return view.size(Fraction(assumption.value))
-    is_rate_of_bytes = "compute" not in assumption.code
-    if is_rate_of_bytes:
-        return f"{view.size(Fraction(assumption.value))}/s"
-    return f"{float(assumption.value) / 1e12:,.4g} TFLOPS"
+        return view.size(value)
+    if "compute" in assumption.code:
+        return f"{float(value) / 1e12:,.0f} TFLOPS"
+    return f"{format_bytes(value, 'gb')}/s"
 
 
 def split_title(split: Split, answer: SplitAnswer, view: View) -> str:
@@ -82,9 +82,10 @@ def split_tables(split: Split, view: View) -> tuple[TableOf, TableOf]:
             texts(f"assumption.{assumption.code}"),
             _assumed_value(assumption, view),
             assumption.grade,
-            "" if assumption.value is None else clean(assumption.source),
+            clean(assumption.source),
         )
         for assumption in split.assumptions
+        if assumption.value is not None
     )
     return (
         TableOf(tuple(texts(key) for key in _FIGURE_KEYS), figures, frozenset({1}), frozenset({2})),
@@ -92,16 +93,37 @@ def split_tables(split: Split, view: View) -> tuple[TableOf, TableOf]:
     )
 
 
+def split_ways(split: Split, view: View) -> str:
+    """Return the ways of working that the figures suppose, as one line; empty where there are none."""
+    said = [view.texts(f"assumption.{one.code}") for one in split.assumptions if one.value is None]
+    return view.texts("split_ways", ways=view.texts("split_join").join(said)) if said else ""
+
+
+def split_lines(split: Split, view: View) -> list[str]:
+    """Return what stands around the tables: what takes longest, and what is supposed."""
+    longest = view.texts("split_binds", name=view.texts(f"figure.{split.binds}")) if split.binds else ""
+    return [line for line in (longest, split_ways(split, view)) if line]
+
+
+def split_blocks(answer: SplitAnswer, view: View) -> list[str | TableOf]:
+    """Return the splits as lines and tables, to be written in a markup."""
+    blocks: list[str | TableOf] = []
+    for split in answer.splits:
+        tables = [found for found in split_tables(split, view) if found.rows]
+        blocks += [split_title(split, answer, view), *tables, *split_lines(split, view)]
+    return blocks
+
+
 def draw_splits(answer: SplitAnswer, view: View) -> list[RenderableType]:
     """Return the drawn splits, one below the other."""
     parts: list[RenderableType] = []
     for split in answer.splits:
         parts += ["", plain(split_title(split, answer, view), "bold")]
-        if split.binds:
-            parts.append(plain(view.texts("split_binds", name=view.texts(f"figure.{split.binds}"))))
         for found in split_tables(split, view):
             grid = table(*found.columns, right=tuple(found.right))
             for row in found.rows:
                 grid.add_texts(*row)
-            parts += ["", grid]
+            parts += ["", grid] if found.rows else []
+        for line in split_lines(split, view):
+            parts += ["", plain(line)]
     return parts

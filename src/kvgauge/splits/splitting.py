@@ -100,7 +100,7 @@ def splits(
             hint="the context is prompt and answer together",
             field="prompt",
         )
-    alone = {**options, "no_weights": True, "shared_prefix": None}
+    alone = {**options, "no_weights": True, "shared_prefix": None, "max_model_len": None}
     one, start = (
         size(loaded, context=held, sequences=1, **alone).cache  # type: ignore[arg-type]
         for held in (longest, tokens)

@@ -13,7 +13,8 @@ MESSAGES: Mapping[str, str] = {
     "split_binds": "What takes longest: {name}",
     "split_at_least": "at least {value}",
     "split_at_most": "at most {value}",
-    "split_assumed": "Assumed",
+    "split_ways": "Supposed: {ways}.",
+    "split_join": "; ",
     "column_figure": "Figure",
     "column_assumption": "Assumption",
     "column_grade": "Grade",
@@ -69,4 +70,16 @@ MESSAGES: Mapping[str, str] = {
     "assumption.whole_cache_read": "a step reads all that is kept; sparse attention reads less",
     "assumption.racks_take_turns": "racks hold layers that follow one another, so that one reads at a time",
     "assumption.no_latency": "hops, launches and waiting are left out",
+    "help.option.split": (
+        "Other ways to divide the load: prefix, offload, disaggregated, attention-ffn, sram, all."
+    ),
+    "help.option.sram": "With --split: the card that holds weights in on-chip memory.",
+    "help.option.host_memory": "With --split offload: memory of the host for waiting caches.",
+    "help.option.network": "With --split: network of one GPU, as 400g (Gb/s) or 50GB/s.",
+    "help.option.emit": (
+        "Write files that start the first option: ray, leaderworkerset, kserve, sglang, llama-rpc."
+    ),
+    "help.option.gpus_per_machine": "With --emit: GPUs of one machine.",
+    "help.section.split": "Other splits",
+    "plan_emitted": "{system}: {path}",
 }

@@ -55,4 +55,6 @@ TABLE: Mapping[str, str] = {
     "name another folder, or remove it": "请换一个文件夹，或删除它",
     "can't write to {0}: {1}": "无法写入 {0}：{1}",
     "name a folder of yours": "请写一个自己的文件夹",
+    "--emit has nothing to write: nothing holds the load": "--emit 没有可写的：没有方案放得下这个负载",
+    "kvgauge plan without it says why": "去掉它，kvgauge plan 会说明原因",
 }
