@@ -59,7 +59,7 @@ NOT_SHOWN = {
     "own file", "this machine", "rule: the tool's total less what a driver keeps", "vram total memory (b)",
     "card series", "card model", "device name", "gfx version", "Apple M",
     "does not name all layers that stay at 16 bit; those that the method leaves alone are counted as such",
-    "a request failed: %s", "vllm serve",
+    "a request failed: %s", "an answer failed: %s", "vllm serve",
     "(?<!\\S)(?:vllm serve|vllm\\.entrypoints\\.\\S{1,60}|sglang\\.launch_server|trtllm-serve|(?:[\\w./-]{0,120}/)?llama-(?:server|cli))(?!\\S)",
     "Bearer {}", "bytes (\\d{1,19})-(\\d{1,19})/(\\d{1,19})", "{} {} layers", "{} layers", "layers {}", "layer {}",
 }  # fmt: skip

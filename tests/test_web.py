@@ -8,6 +8,7 @@ import pytest
 
 import kvgauge
 from gguf_files import QWEN3
+from kvgauge.cli.app import execute
 from kvgauge.keywords import FIT, SIZE
 from kvgauge.render.answer_json import fit_json, size_json, verify_json
 from kvgauge.render.messages import Texts
@@ -75,6 +76,14 @@ def test_fit(web, lang):
     assert found == expected
 
 
+def test_fit_without_what_would_help_is_the_same_answer(web):
+    load = {"model": NAME, "gpu": "RTX 4090", "context": "32k", "sequences": 8}
+    whole = answer(web.post(f"{API}/fit", json=load), "fit")
+    short = answer(web.post(f"{API}/fit", json={**load, "suggestions": False}), "fit")
+    assert whole["suggestions"]
+    assert short == {**whole, "suggestions": []}
+
+
 def test_compare_answers_rows_and_errors(web):
     params = [("models", NAME), ("models", "no/such-model"), ("models", "Qwen/Qwen3-30B-A3B")]
     found = answer(web.get(f"{API}/compare", params=params), "compare")
@@ -113,7 +122,7 @@ def test_lists(web):
 def test_options_name_every_keyword(web, lang):
     rows = answer(web.get(f"{API}/options?lang={lang}"), "options")["options"]
     offered = {row["name"]: row for row in rows}
-    assert {*SIZE, *FIT} - set(offered) <= {"num_gpus"}
+    assert {*SIZE, *FIT} - set(offered) <= {"num_gpus", "suggestions"}
     assert "fp8_ds_mla" in offered["kv_dtype"]["words"]
     assert offered["gpu"]["questions"] == ["fit", "verify"]
     assert not {"gpu_file", "ndjson", "host"} & set(offered)
@@ -222,6 +231,23 @@ def test_models_are_kept_and_do_not_mix(web):
             found = web.post(f"{API}/size", json={"model": NAME, "overrides": {"num_hidden_layers": layers}})
             assert answer(found, "size")["model"]["num_layers"] == layers
         assert answer(web.get(f"{API}/size?model={NAME}"), "size")["model"]["num_layers"] == 36
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+@pytest.mark.parametrize(
+    ("name", "words", "body"),
+    [
+        ("size", [NAME, "--context", "4k"], {"model": NAME, "context": "4k"}),
+        ("explain", [NAME], {"model": NAME}),
+        ("compare", [NAME, "openai/gpt-oss-20b"], {"models": [NAME, "openai/gpt-oss-20b"]}),
+        ("fit", [NAME, "--gpu", "H100"], {"model": NAME, "gpu": "H100"}),
+    ],
+)
+def test_markdown_is_that_of_the_command(web, capsys, name, words, body, lang):
+    assert execute([name, *words, "--markdown", "--lang", lang]) == 0
+    found = web.post(f"{API}/{name}", json={**body, "lang": lang, "format": "markdown"})
+    assert found.headers["content-type"] == "text/markdown; charset=utf-8"
+    assert found.text == capsys.readouterr().out
 
 
 def test_too_many_models():

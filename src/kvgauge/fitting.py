@@ -59,6 +59,7 @@ def fit(
     weights: str | None = None,
     no_weights: bool = False,
     check: bool = False,
+    suggestions: bool = True,
     overrides: Mapping[str, object] | None = None,
     revision: str | None = None,
     refresh: bool = False,
@@ -81,6 +82,7 @@ def fit(
         kv_memory: bytes of cache and state on each rank, given instead of computed.
         engine: ``name[@version]``; None is the newest vllm known, llama.cpp for a GGUF.
         check: ``FitResult.exit_code`` is 3 where the load does not fit.
+        suggestions: say what would help where it does not; each is tried, which takes longer than the rest.
 
     The other keywords are those of ``size``.
 
@@ -106,7 +108,7 @@ def fit(
             loaded, options, name, engine_args, gpu, num_gpus, memory, gpu_file, reserve, weights, no_weights
         )
     )
-    answer = _answer(posed)
+    answer = _answer(posed, suggests=suggestions)
     return replace(answer, check=check, notes=(*notes, *posed.notes, *answer.notes, *posed.late_notes))
 
 
@@ -119,7 +121,7 @@ def default_engine(model: Model) -> tuple[str, tuple[Note, ...]]:
     return name, (Note("engine_default", "info", text, (("engine", shown),)),)
 
 
-def _answer(posed: Posed) -> FitResult:
+def _answer(posed: Posed, *, suggests: bool) -> FitResult:
     search, asked, verdict = posed.search, posed.asked, posed.verdict
     prepared = search.prepared
     longest, widest = posed.longest, posed.widest
@@ -136,7 +138,7 @@ def _answer(posed: Posed) -> FitResult:
         longest,
         widest,
         asked.launch_command(prepared.model.raw.id, pool_bytes),
-        _suggestions(posed, admission),
+        _suggestions(posed, admission) if suggests else (),
         (
             *prepared.notes,
             *asked.notes,

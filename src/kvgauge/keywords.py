@@ -36,7 +36,7 @@ COMPARE: Mapping[str, Kinds] = {"models": (list,), **_LOAD, **FINDING}
 #: Keywords of ``kvgauge.fit``; a file of devices is of whoever runs the program, not of who asks.
 FIT: Mapping[str, Kinds] = {
     "model": _MODEL, "gpu": _TEXT, "num_gpus": _COUNT, "memory": _TOKENS, "reserve": _TOKENS,
-    "kv_memory": _TOKENS, "utilization": (float, int, str), **_LOAD, **FINDING,
+    "kv_memory": _TOKENS, "utilization": (float, int, str), "suggestions": _FLAG, **_LOAD, **FINDING,
 }  # fmt: skip
 
 #: Keywords of ``kvgauge.plan``; files of devices and prices are of whoever runs the program too.

@@ -72,7 +72,7 @@ class Guard:
         try:
             await self._app(scope, receive, guarded)
         except Exception as error:
-            _LOG.error("a request failed: %s", type(error).__name__, exc_info=error)
+            _LOG.error("an answer failed: %s", type(error).__name__)
             if guarded.has_started:
                 raise
             await self._refuse(InternalError("something went wrong here"), scope, receive, guarded)

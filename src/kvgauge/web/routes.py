@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+import os
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from urllib.parse import parse_qsl
 
 from starlette.requests import ClientDisconnect, Request
@@ -54,6 +56,12 @@ def error_response(error: KvgaugeError, speech: Speech) -> Response:
     return sent(told(error_json(error, speech.texts)), status_of(error))
 
 
+def report(error: Exception) -> None:
+    """Say to whoever runs the server that a request failed; where, with ``KVGAUGE_DEBUG``."""
+    where = error if os.environ.get("KVGAUGE_DEBUG") else None
+    _LOG.error("a request failed: %s", type(error).__name__, exc_info=where)
+
+
 def as_known(error: Exception) -> KvgaugeError:
     """Return any exception as an error of ours."""
     if isinstance(error, KvgaugeError):
@@ -62,7 +70,7 @@ def as_known(error: Exception) -> KvgaugeError:
         return BusyError("the answer takes too long", hint="ask for less at once")
     if isinstance(error, MemoryError | RecursionError):
         return InternalError("the request is more than this server can hold", hint="ask for less at once")
-    _LOG.error("a request failed: %s", type(error).__name__, exc_info=error)
+    report(error)
     return InternalError(
         f"something went wrong here ({type(error).__name__})", hint="please report what you asked for"
     )
@@ -104,6 +112,7 @@ class Routes:
 
     def __init__(self, desk: Desk, assets: Assets) -> None:
         self._desk, self._assets = desk, assets
+        self._num_large = 0
         self._openapi = Told(as_json(openapi()))
 
     def all(self) -> list[Route]:
@@ -140,10 +149,11 @@ class Routes:
         async def answering(request: Request) -> Response:
             given: Json | None = None
             try:
-                given = await self._given(request, question)
-                speech = self._speech(request, given)
-                keywords = request_keywords(given, question.keywords)
-                return sent(await question.answer(self._desk, keywords, speech))
+                with self._one_of_few() if "log" in question.keywords else nullcontext():
+                    given = await self._given(request, question)
+                    speech = self._speech(request, given)
+                    keywords = request_keywords(given, question.keywords)
+                    return sent(await question.answer(self._desk, keywords, speech))
             except ClientDisconnect:
                 return Response(status_code=499)
             except Exception as error:
@@ -190,8 +200,24 @@ class Routes:
                 "size is to be a whole number", hint="give the bytes of the whole file", field="size"
             )
         limits = self._desk.settings.limits
-        data = await read_body(request, limits.gguf_bytes, limits.body_s)
-        return sent(await answer_gguf(self._desk, data, size, str(given.get("name", ""))))
+        with self._one_of_few():
+            data = await read_body(request, limits.gguf_bytes, limits.body_s)
+            return sent(await answer_gguf(self._desk, data, size, str(given.get("name", ""))))
+
+    @contextmanager
+    def _one_of_few(self) -> Iterator[None]:
+        """Hold one of the places for large bodies, which are kept in memory until they are answered.
+
+        Raises:
+            BusyError: all are taken.
+        """
+        if self._num_large >= self._desk.settings.limits.num_large:
+            raise BusyError("too many requests wait for an answer", hint="try again in a second")
+        self._num_large += 1
+        try:
+            yield
+        finally:
+            self._num_large -= 1
 
     async def _description(self, request: Request) -> Response:
         del request
