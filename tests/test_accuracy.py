@@ -19,6 +19,7 @@ from kvgauge.render.accuracy import CAUSED, draw_accuracy
 from kvgauge.render.messages import Texts
 from kvgauge.render.view import View
 from kvgauge.replay.figures import SKIPS, Figure
+from kvgauge.replay.memory import activation
 from kvgauge.replay.models import ModelFinder
 from kvgauge.replay.outcomes import AccuracyResult, cause_of
 from kvgauge.replay.reading import parse_record
@@ -280,3 +281,23 @@ def test_no_field_can_break_a_replay(row, changes, engine):
     fields = {**row, **changes, "engine": engine, "usable_for": list(QUANTITIES)}
     for found in outcomes([Record(fields)], ModelFinder()):
         json.dumps(found.to_dict(), allow_nan=False)
+
+
+def test_a_peak_of_0_27_holds_the_guess_of_graphs():
+    """From then on vLLM prints one figure for both, and nothing beside torch apart."""
+    row = {
+        "id": "x", "engine": "vllm", "model": "Qwen/Qwen3-30B-A3B", "config_ref": "Qwen/Qwen3-30B-A3B",
+        "gpu": "H100 80GB", "gpu_count": 1, "engine_args": "--max-model-len 8192", "activation_peak_gib": 4.0,
+        "usable_for": ["activation"],
+    }  # fmt: skip
+
+    def predicted(**told: object) -> float:
+        return activation(Record({**row, **told}), ModelFinder()).predicted
+
+    assert predicted(engine_version="0.27.1") > predicted(engine_version="0.26.0") + 0.5
+    assert predicted(engine_version="0.27.1", non_torch_gib=0.2) == predicted(engine_version="0.26.0")
+
+
+def test_weights_of_sglang_hold_what_loading_takes(shipped):
+    found = {e.id: e for e in shipped.outcomes if e.engine == "sglang" and e.quantity == "weights"}
+    assert all(found[name].is_held for name in ("sglang-001", "sglang-011", "sglang-019", "sglang-035"))

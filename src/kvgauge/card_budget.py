@@ -77,7 +77,8 @@ _LOADING = "loading"
 _LOADING_GIB = (0.0, 0.115, 0.39)
 
 
-def _loading() -> Estimate:
+def loading() -> Estimate:
+    """Return what SGLang finds gone after loading beside the tensors."""
     from kvgauge.estimate import Estimate  # noqa: PLC0415 - a given pool needs none
 
     low, central, high = (int(size * GIB) for size in _LOADING_GIB)
@@ -238,7 +239,7 @@ class CardBudget:
             from kvgauge.estimate import estimate  # noqa: PLC0415 - a given pool needs none
 
             found = estimate(self.prepared.architecture, self.weighed.stored, running)
-            self._terms[running] = (*found, _loading()) if running.engine == "sglang" else found
+            self._terms[running] = (*found, loading()) if running.engine == "sglang" else found
         terms = self._terms[running]
         if self.prepared.engine.reads_gguf:
             told = cast("LlamaCapacity", asked)
@@ -360,4 +361,4 @@ def _compute(asked: LlamaCapacity, rank: int) -> tuple[Estimate, ...]:
     )
 
 
-__all__ = ["CardBudget", "Rank", "Spread", "loaded_weights"]
+__all__ = ["CardBudget", "Rank", "Spread", "loaded_weights", "loading"]

@@ -141,7 +141,7 @@ def _vllm_graphs(widths: Widths, running: Running, found: Coefficients, kind: _K
     yield _made("graphs", "graphs", graphs, words, budgeted=False)
     version = version_of(running)
     if version >= (SECOND_GUESSES_GRAPHS if kind.second else _ESTIMATES_GRAPHS):
-        guess = estimated_graphs(widths, running, found["graph_estimate"])
+        guess = estimated_graphs(widths, running, found)
         yield _made(
             "graph_estimate", "graphs", guess, f"vllm's own guess before capture: {words}", held=False
         )

@@ -6,6 +6,7 @@ The records are ``data/overhead_evidence.jsonl``; ``tools/fit_overhead.py`` writ
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from math import sqrt
 from statistics import median
 from typing import Any
@@ -79,7 +80,9 @@ def _vllm(used: list[Record]) -> dict[str, Any]:
         "forward": _spread([(r.figure_bytes, p.forward + p.images + p.kept) for r, p in forward]),
         "non_torch": _beside_torch([r for r in used if r.quantity == "non_torch"]),
         "graphs": _graphs([r for r in used if r.quantity == "graphs"]),
-        "graph_estimate": _guesses([r for r in used if r.quantity == "graph_estimate"]),
+        "graph_estimate": _guesses(
+            [r for r in used if r.quantity == "graph_estimate"], [r for r in used if r.quantity == "graphs"]
+        ),
         "context": _range_of([r for r in used if r.quantity == "context"]),
     }
 
@@ -192,6 +195,7 @@ GROUPS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("0.11.0.dev0", {"ranks": "many"}),
     ("0.11.0.dev0", {"ranks": "many", "linked": True}),
     ("0.18.0.dev0", {"ranks": "many"}),
+    ("0.18.0.dev0", {"ranks": "many", "linked": False}),
     ("0.18.0.dev0", {"ranks": "many", "major": 9}),
     ("0.18.0.dev0", {"ranks": "many", "major": 10}),
     ("0.0.0", {"ranks": "many", "nodes": "many"}),
@@ -200,7 +204,11 @@ GROUPS: tuple[tuple[str, dict[str, Any]], ...] = (
 )
 #: A group whose neighbour's middle counts as one record more, where it has records itself: two starts of 0.11
 #: over NVLink kept 0.5 and 1.4 GiB, and Hopper from 0.18 on keeps 2.1.
-_NEIGHBOURS = {9: 11}
+_NEIGHBOURS = {
+    GROUPS.index(("0.11.0.dev0", {"ranks": "many", "linked": True})): GROUPS.index(
+        ("0.18.0.dev0", {"ranks": "many", "major": 9})
+    )
+}
 #: What is taken where no record of a group exists: low, central, high in GiB.
 _ASSUMED_GROUPS = {
     ("0.0.0", "one"): (0.05, 0.35, 0.6),
@@ -281,10 +289,22 @@ def _sources(records: list[Record]) -> str:
     return ", ".join(r.id for r in records[:8]) + (" ..." if len(records) > 8 else "")
 
 
-def _guesses(records: list[Record]) -> dict[str, Any]:
-    """Return vLLM's own guess of its graphs, as bytes a layer and captured size."""
+def _guesses(records: list[Record], graphs: list[Record]) -> dict[str, Any]:
+    """Return vLLM's own guess of its graphs.
+
+    Of models with routed experts so many bytes a layer and captured size; of others, few of which printed
+    both, by how much it exceeds what the graphs then take: it counts the first capture whole, with what is
+    loaded and kept only once.
+    """
     many = [r for r in records if r.widths is not None and r.running.graph_sizes >= _FEW_SIZES]
-    return _a_layer(many, many) | {"most_of_few": GIB // 2, "source": _sources(many)}
+    routed = [r for r in many if r.widths is not None and r.widths.has_experts]
+    taken = {r.id: r.figure_bytes for r in graphs}
+    beyond = [replace(r, figure_bytes=max(0.0, r.figure_bytes - taken[r.id])) for r in many if r.id in taken]
+    plain = [r for r in beyond if r.widths is not None and not r.widths.has_experts]
+    return {
+        "experts": _a_layer(routed, routed) | {"most_of_few": GIB // 2, "source": _sources(routed)},
+        "dense": {"beyond": _range_of(plain or beyond)},
+    }
 
 
 #: Fewer records say where the middle is, not how wide the range.

@@ -13,6 +13,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from math import hypot
 from typing import Any
 
 from kvgauge.data import read_data
@@ -203,13 +204,24 @@ def sampling_state(widths: Widths, running: Running) -> int:
     return running.sequences * (widths.vocabulary * _COUNT_BYTES + 2 * -(-widths.vocabulary // 32) * 4)
 
 
-def estimated_graphs(widths: Widths, running: Running, row: Mapping[str, Any]) -> Range:
-    """Return vLLM's own guess of its graphs, made before capture: so much for each layer of each size.
+def estimated_graphs(widths: Widths, running: Running, found: Coefficients) -> Range:
+    """Return vLLM's own guess of its graphs, made before capture.
 
-    The first capture counts whole, with what is loaded and kept only once; the second for all others.
+    The first capture counts whole, with what is loaded and kept only once; the second for all others. With
+    routed experts so much for each layer of each size, else what graphs take and what is counted beyond.
     """
-    if running.eager or not running.graph_sizes:
-        return Range(0, 0, 0, "measured", row["records"], row["source"], "eager")
+    taken = captured(widths, running, found["graphs"])
+    if not widths.has_experts:
+        beyond = found["graph_estimate"]["dense"]["beyond"]
+        low, high = taken.central - taken.low, taken.high - taken.central
+        central = taken.central + beyond["bytes"]
+        return Range(
+            central - hypot(low, beyond["bytes"] - beyond["low"]),
+            central,
+            central + hypot(high, beyond["high"] - beyond["bytes"]),
+            "measured" if beyond["records"] else "assumed", beyond["records"], beyond["source"],
+        )  # fmt: skip
+    row = found["graph_estimate"]["experts"]
     count = widths.layers * running.graph_sizes
     return Range(
         row["low"] * count, row["bytes"] * count, row["high"] * count + row["most_of_few"],

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from kvgauge.card_budget import WEIGHTS_OFF
-from kvgauge.engines.vllm.versions import rules_for
+from kvgauge.engines.vllm.versions import parse_version, rules_for
 from kvgauge.errors import KvgaugeError
 from kvgauge.estimate import Estimate, estimate, pool_range
 from kvgauge.hardware import MemoryRange, parse_gpu
+from kvgauge.overhead_runner import COUNTS_CONSUMED
 from kvgauge.overhead_running import vllm_running
 from kvgauge.replay import weights
 from kvgauge.replay.figures import Figure, Skip, needed
@@ -25,7 +26,24 @@ def activation(record: Record, finder: ModelFinder) -> Figure:
     whole, loaded = record.number("peak_torch_gib", within="extra"), record.number("weights_gib")
     if peak is None and whole is not None and loaded is not None:
         peak = whole - loaded
-    return _of_term(record, finder, needed(peak, "activation_peak_gib"), "activations")
+    measured = needed(peak, "activation_peak_gib")
+    version = settings_of(record).version
+    # A log that prints what lies beside torch apart is of an earlier version, whatever its date says.
+    is_apart = record.number("non_torch_gib") is not None
+    if is_apart or version is None or parse_version(version) < COUNTS_CONSUMED:
+        return _of_term(record, finder, measured, "activations")
+    return _with_guess(record, finder, measured)
+
+
+def _with_guess(record: Record, finder: ModelFinder, measured: float) -> Figure:
+    """Return the peak as vLLM prints it from 0.27 on: with its guess of the graphs, where it makes one."""
+    terms = [t for t in _terms(record, finder) if t.name in ("activations", "graph_estimate")]
+    if not any(term.name == "activations" for term in terms):
+        raise Skip("no_shape", "activations")
+    central, low, high = (
+        sum(getattr(term, f"{end}_bytes") for term in terms) / GIB for end in ("central", "low", "high")
+    )
+    return Figure(measured, central, HALF_STEP, low, high, because="; ".join(t.because for t in terms))
 
 
 def graphs(record: Record, finder: ModelFinder) -> Figure:

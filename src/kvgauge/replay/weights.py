@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
+from kvgauge.card_budget import loading
 from kvgauge.engines.vllm.devices import DEFAULT_GPU
 from kvgauge.engines.vllm_load import loaded_bytes
 from kvgauge.engines.vllm_weights import shard_policy
@@ -69,7 +70,15 @@ def weights(record: Record, finder: ModelFinder) -> Figure:
         if record.family == "vllm"
         else _plain_bytes(record, stored)
     )
-    return Figure(measured, ours / GIB, rounding, because=scheme or stored.scheme)
+    because = scheme or stored.scheme
+    if record.family != "sglang":
+        return Figure(measured, ours / GIB, rounding, because=because)
+    # Its figure is what is gone of the free memory, kernels and workspaces that come with the weights too.
+    beside = loading()
+    low, central, high = (
+        (ours + size) / GIB for size in (beside.low_bytes, beside.central_bytes, beside.high_bytes)
+    )
+    return Figure(measured, central, rounding, low, high, because=f"{because}, and {beside.because}")
 
 
 def _measured(record: Record) -> tuple[float, float]:
