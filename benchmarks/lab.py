@@ -22,6 +22,10 @@ COMMANDS = (
     ("learn", "walk", "The weather today", "--new-tokens", "64"),
     ("learn", "activations", "Qwen/Qwen3-8B"),
     ("learn", "activations", "kvgauge-lab", "--measure"),
+    ("learn", "mechanisms"),
+    ("learn", "flash"),
+    ("learn", "paged"),
+    ("learn", "quantised"),
 )
 SHAPE = {
     "model_type": "qwen3", "architectures": ["Qwen3ForCausalLM"], "hidden_size": 1024,

@@ -26,8 +26,9 @@ from kvgauge.lab.mechanisms.convolution import ConvolutionShape  # noqa: E402
 from kvgauge.lab.mechanisms.delta import DeltaInputs, DeltaShape, delta_by_chunks, delta_by_steps  # noqa: E402
 from kvgauge.lab.mechanisms.latent import LatentShape  # noqa: E402
 from kvgauge.lab.mechanisms.mamba2 import SsmInputs, SsmShape, ssm_by_chunks, ssm_by_steps  # noqa: E402
+from kvgauge.lab.mechanisms.scaling import divisor_of, scaled, text_path  # noqa: E402
 from kvgauge.lab.mechanisms.shapes import config_of, layer_of  # noqa: E402
-from kvgauge.lab.mechanisms.stacks import build_stack, divisor_of, scaled  # noqa: E402
+from kvgauge.lab.mechanisms.stacks import build_stack  # noqa: E402
 from kvgauge.layers import Role  # noqa: E402
 
 small = partial(st.integers, 1, 4)
@@ -221,5 +222,45 @@ def test_scaling_keeps_turned_widths_even():
 
 
 def test_a_stack_is_its_layers_in_order():
-    stack = build_stack(scaled(ARTICLE["Qwen3.5-35B-A3B"], 16))
+    config = ARTICLE["Qwen3.5-35B-A3B"]
+    path = text_path(kvgauge.load(config).architecture)
+    assert path == ("text_config",)
+    stack = build_stack(scaled(config, 16, path))
     assert [layer.mixer.word for layer in stack.layers[:4]] == ["gated_delta_net"] * 3 + ["gqa"]
+
+
+WORDS = {
+    "full": {"model_type": "llama", "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 8},
+    "latent": {"model_type": "deepseek_v3", "num_attention_heads": 4, "num_key_value_heads": 4, "kv_lora_rank": 16,
+               "qk_rope_head_dim": 4, "qk_nope_head_dim": 8, "v_head_dim": 8},
+    "mamba2": {"model_type": "nemotron_h", "hybrid_override_pattern": "MM", "mamba_num_heads": 4, "mamba_head_dim": 4,
+               "ssm_state_size": 8, "n_groups": 2, "conv_kernel": 4},
+    "delta": {"model_type": "qwen3_next", "layer_types": ["linear_attention"] * 2, "linear_num_key_heads": 2,
+              "linear_num_value_heads": 4, "linear_key_head_dim": 4, "linear_value_head_dim": 4,
+              "linear_conv_kernel_dim": 4, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 8},
+}  # fmt: skip
+junk = st.one_of(
+    st.none(), st.booleans(), st.integers(-2, 40), st.integers(10**5, 10**12), st.floats(), st.text(max_size=3),
+    st.lists(st.integers(0, 9), max_size=3), st.dictionaries(st.text(max_size=3), st.integers(), max_size=2),
+)  # fmt: skip
+
+
+@settings(deadline=None, max_examples=120)
+@given(st.sampled_from(sorted(WORDS)), st.data())
+def test_damaged_configs_run_or_are_refused(kind, data):
+    """One or two fields hold anything: the layer runs and its bytes are the core's, or one error says why not."""
+    config = {"num_hidden_layers": 2, "hidden_size": 32, "torch_dtype": "bfloat16", **WORDS[kind]}
+    fields = sorted(set(config) - {"model_type", "num_hidden_layers"})
+    for name in data.draw(st.lists(st.sampled_from(fields), min_size=1, max_size=2)):
+        config[name] = data.draw(junk)
+    try:
+        (row,) = run_models([config], num_tokens=2, context=64)
+    except kvgauge.KvgaugeError:
+        return
+    assert (row.held_bytes, row.num_contexts_equal) == (row.core_bytes, 2)
+
+
+def test_what_is_too_large_to_run_is_refused():
+    config = {"num_hidden_layers": 60, "hidden_size": 65_536, **WORDS["full"], "head_dim": 4096}
+    with pytest.raises(kvgauge.KvgaugeError, match="too many to run here"):
+        run_models([config])

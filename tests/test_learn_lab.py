@@ -70,6 +70,13 @@ def test_flash_gives_the_articles_figures_in_both_units(kv):
     assert found["cache_bytes"] == kvgauge.size("Qwen/Qwen3-8B", context="32k", sequences=4).cache.total_bytes
 
 
+def test_flash_counts_full_layers_of_one_width_and_says_which_it_leaves_out(kv):
+    found = answer(kv, "flash", "openai/gpt-oss-20b")
+    assert (found["num_layers"], found["head_dim"]) == (12, 64)
+    assert [note["code"] for note in found["notes"]] == ["flash_layers_left_out"]
+    assert "有 12 层" in kv("flash", "openai/gpt-oss-20b", "--lang", "zh")[2]
+
+
 def test_paged_fractions_add_up_and_stand_beside_what_is_quoted(kv):
     found = answer(kv, "paged", "--block-sizes", "16,64")
     for row in found["schemes"]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,7 +24,7 @@ from kvgauge.lab.flash.formula import (
 )
 from kvgauge.lab.flash.memory import Traffic
 from kvgauge.lab.limits import bounded
-from kvgauge.layers import LayerKind, Mechanism, Role
+from kvgauge.layers import LayerKind, Mechanism
 from kvgauge.models import Model, ModelLike, load
 
 DEFAULT_MODEL = "Qwen/Qwen3-8B"
@@ -173,7 +175,7 @@ def learn_flash(
     274.877906944
     """
     found = load(model or DEFAULT_MODEL, offline=offline)
-    heads, width, layers = _heads(found)
+    heads = _heads(found)
     count = bounded(tokens, _DEFAULT_TOKENS, 1, _MAX_TOKENS, "tokens")
     name, size = plain_element(dtype or found.architecture.model_dtype)
     asked = _DEFAULT_TILE if tile is None else parse_tile(tile)
@@ -185,12 +187,13 @@ def learn_flash(
         sequences=number,
         dtype=name,
         tile=asked,
-        num_heads=heads,
-        head_dim=width,
-        num_layers=layers,
+        num_heads=heads.num_heads,
+        head_dim=heads.width,
+        num_layers=heads.num_layers,
         cache_bytes=kept.cache.total_bytes,
         runs=_runs(),
-        layer=layer_traffic(heads, HeadShape(count, count, width), asked, size),
+        layer=layer_traffic(heads.num_heads, HeadShape(count, count, heads.width), asked, size),
+        notes=_left_out(heads.num_left_out),
     )
 
 
@@ -212,20 +215,42 @@ def parse_tile(text: str) -> Tile:
     return Tile(rows, columns)
 
 
-def _heads(model: Model) -> tuple[int, int, int]:
-    """Return query heads, the width of a head, and the layers that attend to all tokens."""
+class _Heads(NamedTuple):
+    """The heads of the layers that are counted, and how many layers with attention are not."""
+
+    num_heads: int
+    width: int
+    num_layers: int
+    num_left_out: int
+
+
+def _heads(model: Model) -> _Heads:
+    """Return the most usual shape of layers that attend to all tokens.
+
+    Raises:
+        FeatureUnsupportedError: there is none whose K and V are equally wide.
+    """
+    architecture = model.architecture
     full = [
-        layer for layer in model.architecture.layers
+        {stream.width for stream in layer.streams}
+        for layer in architecture.layers
         if layer.mechanism is Mechanism.ATTENTION and layer.kind is LayerKind.FULL
-    ]  # fmt: skip
-    heads = model.architecture.num_attention_heads
-    if not full or not heads:
+    ]
+    widths = Counter(width for each in full if len(each) == 1 for width in each)
+    if not widths or not architecture.num_attention_heads:
         raise FeatureUnsupportedError(
             f"{model.raw.id} has no layer of plain attention over all tokens",
             hint="kvgauge explain shows what its layers keep",
         )
-    width = next(stream.width for stream in full[0].streams if stream.role is Role.KEY)
-    return heads, width, len(full)
+    ((width, count),) = widths.most_common(1)
+    return _Heads(architecture.num_attention_heads, width, count, architecture.num_layers - count)
+
+
+def _left_out(count: int) -> tuple[Note, ...]:
+    if not count:
+        return ()
+    message = f"layers without attention over all tokens, or of another width, are not counted: {count}"
+    return (Note("flash_layers_left_out", "info", message, (("count", str(count)),)),)
 
 
 def _runs() -> tuple[TileRun, ...]:

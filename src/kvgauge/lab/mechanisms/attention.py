@@ -27,6 +27,16 @@ class AttentionShape:
     window_tokens: int | None = None
 
     @property
+    def num_weights(self) -> int:
+        """Numbers in its matrices."""
+        return 2 * self.hidden_size * (self.num_heads + self.num_kv_heads) * self.head_dim
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether heads share evenly, and their vectors can be turned in pairs."""
+        return self.num_heads % self.num_kv_heads == 0 and self.head_dim % 2 == 0
+
+    @property
     def word(self) -> str:
         """mha, gqa, mqa, or sliding where there is a window."""
         if self.window_tokens is not None:

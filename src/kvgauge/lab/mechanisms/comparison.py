@@ -10,15 +10,16 @@ from functools import partial
 import numpy as np
 
 import kvgauge
-from kvgauge.errors import InvalidRequestError
+from kvgauge.errors import FeatureUnsupportedError, InvalidRequestError
 from kvgauge.lab.codes import Floats
 from kvgauge.lab.mechanisms.attention import AttentionShape
 from kvgauge.lab.mechanisms.convolution import ConvolutionShape
 from kvgauge.lab.mechanisms.delta import DeltaShape, GatedDeltaNet
 from kvgauge.lab.mechanisms.latent import LatentAttention, LatentShape
 from kvgauge.lab.mechanisms.mamba2 import Mamba2, SsmShape
+from kvgauge.lab.mechanisms.scaling import divisor_of, scaled, text_part, text_path
 from kvgauge.lab.mechanisms.shapes import Mixer, Shape, config_of, layer_of
-from kvgauge.lab.mechanisms.stacks import build_stack, divisor_of, run_stack_by_steps, scaled
+from kvgauge.lab.mechanisms.stacks import build_stack, run_stack_by_steps
 from kvgauge.models import Model, ModelLike
 
 MAX_TOKENS = 512
@@ -203,9 +204,13 @@ def run_models(
 
 
 def _run_model(loaded: Model, num_tokens: int, context: int, base: StackRow | None) -> StackRow:
-    config = loaded.raw.config
-    divisor = divisor_of(config)
-    small = scaled(config, divisor)
+    config, path = loaded.raw.config, text_path(loaded.architecture)
+    if "general.architecture" in config:
+        raise FeatureUnsupportedError(
+            "the lab reads the config of a model, not its GGUF", hint="name the model on the hub"
+        )
+    divisor = divisor_of(text_part(config, path))
+    small = scaled(config, divisor, path)
     stack = build_stack(small)
     held, _ = run_stack_by_steps(stack, num_tokens, "bf16")
     fixed = sum(cache.num_bytes for cache in stack.new_caches("bf16"))

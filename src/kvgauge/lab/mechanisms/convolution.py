@@ -40,6 +40,16 @@ class ConvolutionShape:
     hidden_size: int
     kernel: int
 
+    @property
+    def num_weights(self) -> int:
+        """Numbers in its matrices."""
+        return self.hidden_size * (4 * self.hidden_size + self.kernel)
+
+    @property
+    def is_sound(self) -> bool:
+        """Any width runs."""
+        return True
+
 
 class ShortConvolution:
     """A gated convolution over the hidden channels (LFM2), with random weights."""

@@ -105,6 +105,18 @@ class DeltaShape:
         """Channels of the convolution over q, k and v."""
         return 2 * self.num_key_heads * self.key_dim + self.num_value_heads * self.value_dim
 
+    @property
+    def num_weights(self) -> int:
+        """Numbers in its matrices; the state too, which is as large in some shapes."""
+        inner = self.num_value_heads * self.value_dim
+        matrices = self.hidden_size * (self.conv_channels + 2 * self.num_value_heads + 2 * inner)
+        return matrices + self.kernel * self.conv_channels + inner * self.key_dim
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether value heads share key heads evenly."""
+        return self.num_value_heads % self.num_key_heads == 0
+
 
 class GatedDeltaNet:
     """A layer with random weights: convolution over q, k and v, the rule, a gated norm."""

@@ -70,6 +70,11 @@ class Rows:
         return storage.decode(both)
 
     @property
+    def num_elements(self) -> int:
+        """Elements of one row."""
+        return self.vectors * self.width
+
+    @property
     def num_bytes(self) -> int:
         """Bytes held now."""
         return self.stored.nbytes
@@ -96,6 +101,11 @@ class Fixed:
         """Hold other values of the same shape."""
         assert values.shape == self.shape  # noqa: S101 - a layer's own mistake, never an input's
         self.stored = STORAGES[self.dtype].encode(values)
+
+    @property
+    def num_elements(self) -> int:
+        """Elements of the array."""
+        return self.stored.size
 
     @property
     def num_bytes(self) -> int:

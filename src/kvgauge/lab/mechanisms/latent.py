@@ -28,6 +28,19 @@ class LatentShape:
     nope_dim: int
     v_head_dim: int
 
+    @property
+    def num_weights(self) -> int:
+        """Numbers in its matrices."""
+        queries = self.num_heads * (self.nope_dim + self.rope_dim)
+        outputs = self.num_heads * self.v_head_dim
+        rebuilt = self.kv_lora_rank * self.num_heads * (self.nope_dim + self.v_head_dim)
+        return self.hidden_size * (queries + self.kv_lora_rank + self.rope_dim + outputs) + rebuilt
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether its rotated part can be turned in pairs."""
+        return self.rope_dim % 2 == 0
+
 
 class LatentAttention:
     """A layer with random weights."""

@@ -94,6 +94,17 @@ class SsmShape:
         """Channels of the convolution over x, B and C."""
         return self.inner_size + 2 * self.num_groups * self.state_size
 
+    @property
+    def num_weights(self) -> int:
+        """Numbers in its matrices; the state too, which is as large in some shapes."""
+        matrices = self.hidden_size * (self.conv_channels + self.num_heads + 2 * self.inner_size)
+        return matrices + self.kernel * self.conv_channels + self.inner_size * self.state_size
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether heads share groups evenly."""
+        return self.num_heads % self.num_groups == 0
+
 
 class Mamba2:
     """A layer with random weights: convolution over x, B and C, the recurrence, a gated norm."""

@@ -38,6 +38,9 @@ class Mixer(Protocol):
         """Return the outputs of the next tokens, x (tokens, hidden)."""
 
 
+#: More than any model has; keeps products of hostile numbers small.
+_MAX_FIELD = 1 << 24
+
 #: The words of a config behind each field of a shape.
 WORDS: Mapping[type, Mapping[str, str]] = {
     AttentionShape: {
@@ -136,20 +139,30 @@ def shape_of(layer: LayerCache, config: Config) -> Shape | None:
     if found is AttentionShape:
         fields = _attention_fields(fields, layer)
     for name, value in fields.items():
-        if value is None and name != "window_tokens":
+        if not (_is_count(value) or (value is None and name == "window_tokens")):
             word = WORDS[found][name]
             raise InvalidFieldError(f"the lab needs {word} for layer {layer.index}", field=word)
     shape: Shape = found(**fields)
+    if not shape.is_sound:
+        raise FeatureUnsupportedError(
+            f"the heads of layer {layer.index} do not share evenly, or have an odd width",
+            hint="the lab runs the plain form of each mechanism",
+        )
     return shape
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 < value <= _MAX_FIELD
 
 
 def _attention_fields(fields: Mapping[str, Any], layer: LayerCache) -> dict[str, Any]:
     """What a config may leave out; whether a layer has a window, its place in the stack says."""
-    heads, hidden = fields["num_heads"], fields["hidden_size"]
-    width = fields["head_dim"] or (hidden // heads if heads and hidden else None)
+    heads, hidden, width = fields["num_heads"], fields["hidden_size"], fields["head_dim"]
+    if width is None and _is_count(heads) and _is_count(hidden):
+        width = hidden // heads
     return {
         **fields,
-        "num_kv_heads": fields["num_kv_heads"] or heads,
+        "num_kv_heads": heads if fields["num_kv_heads"] is None else fields["num_kv_heads"],
         "head_dim": width,
         "window_tokens": layer.window_tokens,
     }

@@ -1,73 +1,25 @@
-"""Stacks of layers as models have them: the pattern of a config, its widths divided so that it runs anywhere.
-
-Layers, heads, groups and kernels stay as they are, so the ratios between models stay; a state, which is a
-product of two widths, shrinks by the square of the divisor. MLPs and experts keep nothing of a sequence
-and are left out.
-"""
+"""Stacks of layers as models have them. MLPs and experts keep nothing of a sequence and are left out."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 import kvgauge
+from kvgauge.architecture import ModelArchitecture
 from kvgauge.errors import FeatureUnsupportedError
 from kvgauge.lab.codes import Floats
 from kvgauge.lab.mechanisms.held import HeldCache, held_bytes
 from kvgauge.lab.mechanisms.pieces import rms_norm
+from kvgauge.lab.mechanisms.scaling import text_part, text_path
 from kvgauge.lab.mechanisms.shapes import Config, Mixer, Shape, layer_of, shape_of
 from kvgauge.layers import LayerCache
 
-#: The words of a config that are widths, which a scaled copy divides.
-WIDTH_WORDS = frozenset({
-    "hidden_size", "head_dim", "kv_lora_rank", "qk_rope_head_dim", "qk_nope_head_dim", "v_head_dim",
-    "linear_key_head_dim", "linear_value_head_dim", "mamba_head_dim", "ssm_state_size", "conv_dim",
-})  # fmt: skip
-#: Those that must stay even: their halves are turned by position.
-_EVEN_WORDS = frozenset({"head_dim", "qk_rope_head_dim"})
-_DIVISORS = (16, 8, 4, 2, 1)
-
-
-def widths_of(config: Config) -> dict[str, int]:
-    """Return the widths that a config states, its text part included.
-
-    >>> widths_of({"head_dim": 128, "text_config": {"hidden_size": 2048}})
-    {'head_dim': 128, 'hidden_size': 2048}
-    """
-    found: dict[str, int] = {}
-    for word, value in config.items():
-        if isinstance(value, Mapping) and word == "text_config":
-            found |= widths_of(value)
-        elif word in WIDTH_WORDS and isinstance(value, int) and value:
-            found[word] = value
-    return found
-
-
-def divisor_of(config: Config) -> int:
-    """Return the largest divisor, up to 16, that leaves every width whole and turned ones even."""
-    widths = widths_of(config)
-    for divisor in _DIVISORS:
-        steps = {word: divisor * (2 if word in _EVEN_WORDS else 1) for word in widths}
-        if all(width % steps[word] == 0 for word, width in widths.items()):
-            return divisor
-    return 1
-
-
-def scaled(config: Config, divisor: int) -> dict[str, Any]:
-    """Return a copy of a config whose widths are divided."""
-    copy: dict[str, Any] = {}
-    for word, value in config.items():
-        if isinstance(value, Mapping) and word == "text_config":
-            copy[word] = scaled(value, divisor)
-        elif word in WIDTH_WORDS and isinstance(value, int):
-            copy[word] = value // divisor
-        else:
-            copy[word] = value
-    return copy
+#: Numbers in the weights of all layers: what is drawn at random takes time and memory.
+MAX_WEIGHTS = 1 << 27
 
 
 @dataclass(frozen=True)
@@ -116,27 +68,41 @@ def build_stack(config: Config, seed: int = 0) -> Stack:
         KvgaugeError: the config can't be read, or has a layer that the lab does not run.
     """
     architecture = kvgauge.load(config).architecture
-    text = config.get("text_config", config)
+    text = text_part(config, text_path(architecture))
+    shapes = _shapes(architecture, text)
+    total = sum(shape.num_weights for shape in shapes.values())
+    if total > MAX_WEIGHTS:
+        raise FeatureUnsupportedError(
+            f"its layers have {total} weights with widths divided, too many to run here",
+            hint=f"the lab runs up to {MAX_WEIGHTS}",
+        )
     rng = np.random.default_rng(seed)
-    layers: list[StackLayer] = []
+    layers = tuple(StackLayer(index, shape, layer_of(shape, rng)) for index, shape in shapes.items())
     for layer in architecture.layers:
-        if layers and layers[-1].index == layer.index:
+        _check_shape(layer, layers)
+    return Stack(layers, architecture.num_layers, int(text["hidden_size"]))
+
+
+def _shapes(architecture: ModelArchitecture, text: Config) -> dict[int, Shape]:
+    """The shape of each layer that keeps something."""
+    shapes: dict[int, Shape] = {}
+    for layer in architecture.layers:
+        if layer.index in shapes:
             raise FeatureUnsupportedError(
                 f"layer {layer.index} has two caches", hint="the lab runs layers of one", field="layer_types"
             )
         shape = shape_of(layer, text)
-        if shape is None:
-            continue
-        layers.append(StackLayer(layer.index, shape, layer_of(shape, rng)))
-        _check_shape(layers[-1], layer)
-    return Stack(tuple(layers), architecture.num_layers, int(text["hidden_size"]))
+        if shape is not None:
+            shapes[layer.index] = shape
+    return shapes
 
 
-def _check_shape(built: StackLayer, layer: LayerCache) -> None:
+def _check_shape(layer: LayerCache, layers: Sequence[StackLayer]) -> None:
     """Refuse a layer that the core reads differently: other widths for K and V, an index, a shared cache."""
-    cache = built.mixer.new_cache("f32")
-    built.mixer.forward(np.zeros((1, built.shape.hidden_size), np.float32), cache)
-    kept = sum(stream.stored.size for stream in cache.streams)
+    built = next((each for each in layers if each.index == layer.index), None)
+    if built is None:
+        return
+    kept = sum(stream.num_elements for stream in built.mixer.new_cache("f32").streams)
     stated = sum(stream.elements for stream in layer.streams)
     if kept != stated:
         raise FeatureUnsupportedError(

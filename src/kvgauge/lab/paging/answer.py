@@ -148,7 +148,7 @@ def learn_paged(
     """
     slots = bounded(pool, 16_384, 256, 1 << 20, "pool")
     longest = bounded(max_model_len, 2048, 32, 1 << 16, "max-model-len")
-    prefix = bounded(shared_prefix, 0, 0, 1 << 15, "shared-prefix")
+    prefix = bounded(shared_prefix, 0, 0, 4096, "shared-prefix")
     number = bounded(seed, 0, 0, MAX_SEED, "seed")
     if prefix + 16 > longest:
         raise InvalidRequestError(

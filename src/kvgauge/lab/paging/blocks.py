@@ -7,6 +7,7 @@ any more keeps its content until its place is needed, the longest unused first.
 
 from __future__ import annotations
 
+from array import array
 from collections import OrderedDict, deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -227,5 +228,4 @@ class BlockManager:
 
 def chained_digest(before: bytes, tokens: Sequence[int]) -> bytes:
     """Return the digest of a block's tokens and of all tokens before it."""
-    content = b"".join(token.to_bytes(8, "little", signed=True) for token in tokens)
-    return blake2b(before + content, digest_size=16).digest()
+    return blake2b(before + array("q", tokens).tobytes(), digest_size=16).digest()

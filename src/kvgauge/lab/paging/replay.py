@@ -179,13 +179,14 @@ def replay(requests: Sequence[Request], scheme: Scheme) -> Outcome:
     waiting = deque(Running(n, request, len(request.prompt)) for n, request in enumerate(requests))
     running: list[Running] = []
     outcome = Outcome()
+    has_more_room = True
     while waiting or running:
-        while waiting and scheme.admit(waiting[0]):
+        while has_more_room and waiting and scheme.admit(waiting[0]):
             running.append(waiting.popleft())
         if not running:
             raise ValueError("a request is longer than the pool")
         outcome.num_steps += 1
-        _grow_all(running, waiting, scheme, outcome)
+        has_more_room = _grow_all(running, waiting, scheme, outcome)
         if waiting:
             outcome.num_counted_steps += 1
             outcome.slots = outcome.slots.plus(scheme.slots(running, waiting[0]))
@@ -194,12 +195,13 @@ def replay(requests: Sequence[Request], scheme: Scheme) -> Outcome:
         for each in [each for each in running if each.num_tokens == each.request.num_tokens]:
             scheme.end(each)
             running.remove(each)
+            has_more_room = True
     return outcome
 
 
-def _grow_all(running: list[Running], waiting: deque[Running], scheme: Scheme, outcome: Outcome) -> None:
-    """Give every running request one token, the first admitted first."""
-    place = 0
+def _grow_all(running: list[Running], waiting: deque[Running], scheme: Scheme, outcome: Outcome) -> bool:
+    """Give every running request one token, the first admitted first; return whether any was put back."""
+    place, before = 0, outcome.num_preemptions
     while place < len(running):
         if scheme.grow(running[place]):
             running[place].num_tokens += 1
@@ -209,3 +211,4 @@ def _grow_all(running: list[Running], waiting: deque[Running], scheme: Scheme, o
             scheme.end(last)
             waiting.appendleft(last)
             outcome.num_preemptions += 1
+    return outcome.num_preemptions > before

@@ -81,10 +81,10 @@ def learn_quantised(
     Raises:
         InvalidRequestError: a number is out of range.
     """
-    width = bounded(head_dim, _SHAPE.head_dim, 1, 512, "head-dim")
+    width = bounded(head_dim, _SHAPE.head_dim, 1, 256, "head-dim")
     shape = replace(
         _SHAPE,
-        num_tokens=bounded(tokens, _SHAPE.num_tokens, 1, 4096, "tokens"),
+        num_tokens=bounded(tokens, _SHAPE.num_tokens, 1, 2048, "tokens"),
         head_dim=width,
         num_outliers=bounded(outliers, min(_SHAPE.num_outliers, width), 1, width, "outliers"),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 NOTES: Mapping[str, str] = {
+    "flash_layers_left_out": "有 {count} 层不对全部 token 做注意力，或宽度不同，未计入",
     "paged_untested": "有 {count} 种方案从未让请求等待；增加请求或缩小池才能检验",
 }
 

@@ -31,4 +31,11 @@ TABLE: Mapping[str, str] = {
         "--max-model-len {0} 并非在每种方案下都放得进 --pool {1}"
     ),
     "{0} tokens do": "{0} 个 token 可以",
+    "its layers have {0} weights with widths divided, too many to run here": (
+        "宽度缩小后各层仍有 {0} 个权重，太多，无法在此运行"
+    ),
+    "the lab runs up to {0}": "实验最多运行 {0} 个",
+    "the heads of layer {0} do not share evenly, or have an odd width": "第 {0} 层的头不能均分，或宽度为奇数",
+    "the lab reads the config of a model, not its GGUF": "实验读取模型的配置，而不是 GGUF",
+    "name the model on the hub": "请写模型在 hub 上的名称",
 }
