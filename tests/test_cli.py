@@ -527,6 +527,8 @@ SHOWN = {
     "help": ("--help",),
     "help_size": ("size", "--help"),
     "examples": (),
+    "learn_activations": ("learn", "activations", "qwen.json"),
+    "help_learn_walk": ("learn", "walk", "--help"),
 }
 
 

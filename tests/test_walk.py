@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,7 +14,9 @@ from kvgauge.cli.app import execute
 from kvgauge.lab.decoder import softmax
 from kvgauge.lab.trace import Trace
 from kvgauge.lab.walk import learn_walk
-from kvgauge.render.messages import LANGUAGES
+from kvgauge.render.learn_walk import draw_walk
+from kvgauge.render.messages import LANGUAGES, Texts
+from kvgauge.render.view import View
 from lab_models import CONFIGS, make
 
 NAMES = ("llama_gqa", "llama_mha_bias_tied", "qwen3_tied_wide_heads")
@@ -101,6 +104,57 @@ def test_sampling_is_seeded():
 
     assert said(1) == said(1)
     assert len({tuple(said(seed)) for seed in range(5)}) > 1
+
+
+def test_tokens_are_pieces_of_a_real_vocabulary(tmp_path):
+    """A byte-level BPE: several characters a token, several tokens a character, a token that begins a text."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
+
+    folder = make(tmp_path, "qwen3_gqa")
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(vocab_size=23, min_frequency=2, special_tokens=["<s>"], show_progress=False)
+    tokenizer.train_from_iterator([*["the weather"] * 20, "天"], trainer)
+    start = tokenizer.token_to_id("<s>")
+    tokenizer.post_processor = processors.TemplateProcessing("<s> $A", special_tokens=[("<s>", start)])
+    tokenizer.save(str(tmp_path / "tokenizer.json"))
+    answer = learn_walk("the 天", model=str(tmp_path), new_tokens=2)
+    assert answer.tokens[0].text == "<s>"
+    assert answer.text == "<s>the 天"
+    assert len(answer.tokens) < 1 + len("the 天".encode())
+    assert "".join(token.text for token in answer.tokens) != answer.text  # 天 is bytes of several tokens
+    assert folder.has_tokenizer
+
+
+def test_a_tokenizer_that_fails_is_one_line(tmp_path, monkeypatch):
+    from kvgauge.errors import DamagedFileError
+    from kvgauge.lab.folder import Folder
+
+    class Panic(BaseException):
+        pass
+
+    class Broken:
+        def encode(self, text):
+            raise Panic
+
+        decode = encode
+
+    folder = make(tmp_path, "qwen3_gqa")
+    (tmp_path / "tokenizer.json").write_text("{}", encoding="utf-8")
+    monkeypatch.setattr(Folder, "tokenizer", Broken())
+    for call in (lambda: folder.encode("x"), lambda: folder.word(1)):
+        with pytest.raises(DamagedFileError, match="the tokenizer can't"):
+            call()
+
+
+@pytest.mark.parametrize("lang", LANGUAGES)
+def test_modes_that_part_are_said(walk, lang):
+    view = View(Texts(lang), "gib", 80)
+    parted = replace(walk, generation=replace(walk.generation, same_tokens=False))
+    said = " ".join(view.texts("walk_other_tokens").split())[:20]
+    assert said not in draw_walk(walk, view)
+    assert said in draw_walk(parted, view)
 
 
 def test_unknown_characters_are_said():

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
@@ -18,6 +19,7 @@ from kvgauge.errors import (
     FeatureUnsupportedError,
     InvalidFieldError,
     InvalidRequestError,
+    KvgaugeError,
     ModelNotFoundError,
 )
 from kvgauge.lab.arrays import Floats
@@ -162,12 +164,8 @@ class Folder:
             )
         if file.stat().st_size > MAX_TOKENIZER_BYTES:
             raise DamagedFileError(f"{file} is too large for a tokenizer", field="model")
-        try:
+        with _tokenizing(f"{file} is no tokenizer"):
             return Tokenizer.from_file(str(file))
-        except Exception as error:  # the library raises nothing more specific
-            raise DamagedFileError(
-                f"{file} is no tokenizer", hint="fetch the folder again", field="model"
-            ) from error
 
     @property
     def has_tokenizer(self) -> bool:
@@ -180,7 +178,9 @@ class Folder:
         Raises:
             InvalidRequestError: there are none, or the model has no such id.
         """
-        return self.checked(tuple(self.tokenizer.encode(text).ids))
+        tokenizer = self.tokenizer
+        with _tokenizing("the tokenizer can't read this text"):
+            return self.checked(tuple(tokenizer.encode(text).ids))
 
     def checked(self, ids: tuple[int, ...]) -> tuple[int, ...]:
         """Return ids that the model has.
@@ -199,9 +199,30 @@ class Folder:
 
     def word(self, token: int) -> str:
         """Return the text of one id; the id itself where there is no tokenizer."""
+        return self.text([token])
+
+    def text(self, ids: Sequence[int]) -> str:
+        """Return the text of ids; a character may be spread over several of them."""
         if not self.has_tokenizer:
-            return f"#{token}"
-        return str(self.tokenizer.decode([token], skip_special_tokens=False))
+            return "".join(f"#{token}" for token in ids)
+        tokenizer = self.tokenizer
+        with _tokenizing("the tokenizer can't write these ids"):
+            return str(tokenizer.decode(list(ids), skip_special_tokens=False))
+
+
+@contextmanager
+def _tokenizing(what: str) -> Iterator[None]:
+    """Turn whatever the tokenizer's library raises into one line; a panic of its is no ``Exception``.
+
+    Raises:
+        DamagedFileError: it raised something.
+    """
+    try:
+        yield
+    except (KvgaugeError, KeyboardInterrupt, SystemExit, GeneratorExit):
+        raise
+    except BaseException as error:
+        raise DamagedFileError(what, hint="fetch the folder again", field="model") from error
 
 
 def open_folder(path: str | Path) -> Folder:

@@ -109,4 +109,4 @@ def complete(folder: Folder, text: str, new_tokens: int, sampling: Sampling = Sa
     steps = generate(
         decoder, folder.encode(text), new_tokens, cache=decoder.new_cache(), choose=sampling.chooser()
     )
-    return "".join(folder.word(step.chosen) for step in steps)
+    return folder.text([step.chosen for step in steps])

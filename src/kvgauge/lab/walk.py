@@ -66,7 +66,12 @@ class WalkAnswer:
     @property
     def text(self) -> str:
         """The prompt, as its tokens spell it."""
-        return "".join(token.text for token in self.tokens)
+        return self.folder.text([token.id for token in self.tokens])
+
+    @property
+    def said(self) -> str:
+        """What was generated."""
+        return self.folder.text([step.chosen for step in self.generation.steps])
 
     def to_dict(self) -> dict[str, object]:
         """Return the ``kvgauge.learn_walk/1`` object."""
@@ -91,6 +96,8 @@ class WalkAnswer:
             "feed_forward": [{"name": name, **one.to_dict()} for name, one in self.digestion],
             "depths": [depth.to_dict() for depth in self.depths],
             "next": [one.to_dict() for one in self.candidates],
+            "text": self.text,
+            "said": self.said,
             "generation": self.generation.to_dict(),
             "notes": [note.to_dict() for note in self.notes],
         }

@@ -23,7 +23,7 @@ _FRESH = ("column_step_number", "column_query_begins", "column_scores")
 def generation(answer: WalkAnswer, view: View) -> list[RenderableType]:
     """Return the generation: bytes, work, what stays and what is new."""
     texts, made = view.texts, answer.generation
-    said = shown("".join(step.text for step in made.steps))
+    said = shown(answer.said)
     first = len(made.steps) - MAX_STEPS if len(made.steps) > MAX_STEPS else 0
     steps = [(str(first + n + 1), step) for n, step in enumerate(made.steps[first:])]
     return [
@@ -35,7 +35,9 @@ def generation(answer: WalkAnswer, view: View) -> list[RenderableType]:
         plain(texts("walk_work_title"), "bold"),
         _work(steps, view),
         plain(_saved(made, view)),
+        *([] if made.same_tokens else [plain(texts("walk_other_tokens"))]),
         plain(texts("walk_not_constant")),
+        *([plain(texts("walk_overhead"))] if answer.is_shipped else []),
         plain(""),
         plain(texts("walk_stays_title"), "bold"),
         plain(texts("walk_stays", moved=f"{made.moved:.3g}", recomputed=f"{made.recomputed:.1e}")),

@@ -226,8 +226,12 @@ MESSAGES: Mapping[str, str] = {
         "{rows_without}. Token by token from the first it would have been T (T + 1) / 2 = {from_one}."
     ),
     "walk_not_constant": (
-        "A step is not constant work: it computes one K and V, but scores and reads all of them. On so "
-        "small a model the times are mostly overhead."
+        "A step is not constant work: it computes one K and V, but scores and reads all of them."
+    ),
+    "walk_overhead": "On so small a model the times are mostly overhead.",
+    "walk_other_tokens": (
+        "The two modes chose different tokens: their numbers differ in the last digits, and two tokens were "
+        "about equally likely."
     ),
     "walk_stays_title": "Why K and V can be kept, and Q and scores can't",
     "walk_stays": (

@@ -206,10 +206,9 @@ MESSAGES: Mapping[str, str] = {
         "T = {tokens}：用缓存时每层算了 {rows} 组 K、V，不用则算 {rows_without} 组。"
         "若从第一个字起逐个处理，会是 T (T + 1) / 2 = {from_one} 组。"
     ),
-    "walk_not_constant": (
-        "每步的工作量并不恒定：K 和 V 只算一组，但打分和读取要覆盖全部历史。模型这么小，时间里大多是固"
-        "定开销。"
-    ),
+    "walk_not_constant": "每步的工作量并不恒定：K 和 V 只算一组，但打分和读取要覆盖全部历史。",
+    "walk_overhead": "模型这么小，时间里大多是固定开销。",
+    "walk_other_tokens": "两种方式选出了不同的 token：数字的末几位不同，而两个 token 的概率几乎相等。",
     "walk_stays_title": "为什么 K、V 能存，Q 和分数不能",
     "walk_stays": (
         "从第一步到最后一步，缓存中的数字变化了 {moved}；用整段文本重新计算，最多相差 {recomputed}。"

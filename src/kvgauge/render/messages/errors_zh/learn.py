@@ -53,6 +53,8 @@ TABLE: Mapping[str, str] = {
     "{0} holds no {1}": "{0} 中没有 {1}",
     "give ids: --ids 1,2,3": "请给出编号：--ids 1,2,3",
     "{0} is too large for a tokenizer": "{0} 太大，不像分词器",
+    "the tokenizer can't read this text": "分词器无法处理这段文本",
+    "the tokenizer can't write these ids": "分词器无法还原这些编号",
     "{0} is no tokenizer": "{0} 不是分词器",
     "the text is empty": "文本是空的",
     "give at least one character": "请至少给出一个字符",
