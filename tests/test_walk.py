@@ -8,9 +8,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import kvgauge
 from kvgauge.cli.app import execute
+from kvgauge.errors import KvgaugeError
 from kvgauge.lab.decoder import softmax
 from kvgauge.lab.trace import Trace
 from kvgauge.lab.walk import learn_walk
@@ -161,6 +164,17 @@ def test_unknown_characters_are_said():
     answer = learn_walk("今天龘气")
     assert [note.code for note in answer.notes] == ["characters_unknown"]
     assert answer.tokens[2].text == "<unk>"
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.text("0123456789, []x-", max_size=20))
+def test_any_ids_are_read_or_refused(ids):
+    try:
+        answer = learn_walk(ids=ids, new_tokens=1)
+    except KvgaugeError as error:
+        assert error.exit_code == 2
+        return
+    assert [str(token.id) for token in answer.tokens] == [str(int(word)) for word in re.findall(r"\d+", ids)]
 
 
 @pytest.mark.parametrize(

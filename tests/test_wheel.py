@@ -69,7 +69,13 @@ def test_the_command_and_the_module(scripts, tmp_path, program):
 
 
 def test_data_and_schemas_are_in_it(scripts, tmp_path):
-    for words in (["models"], ["completion", "bash"], ["explain", "Qwen/Qwen3-8B", "--json"], ["doctor"]):
+    for words in (
+        ["models"],
+        ["completion", "bash"],
+        ["explain", "Qwen/Qwen3-8B", "--json"],
+        ["doctor"],
+        ["learn", "walk"],
+    ):
         done = call(scripts / "kvgauge", *words, cwd=tmp_path)
         assert done.returncode == 0, done.stderr
         assert done.stdout

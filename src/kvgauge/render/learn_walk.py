@@ -110,6 +110,7 @@ def _projections(answer: WalkAnswer, view: View) -> list[RenderableType]:
     last = shown(answer.tokens[-1].text)
     parts: list[RenderableType] = [
         plain(texts("walk_step_3"), "bold"),
+        plain(texts("walk_roles")),
         plain(texts("walk_matrices")),
         matrices,
         plain(texts("walk_vectors", token=last)),

@@ -161,6 +161,7 @@ MESSAGES: Mapping[str, str] = {
     ),
     "walk_cut": "The last {shown} of {count} tokens.",
     "walk_step_3": "Step 3. Each token gets a query, a key and a value",
+    "walk_roles": "The query scores, the key is scored, the value is what is handed over.",
     "walk_matrices": (
         "Layer 0 multiplies by three trained matrices. They differ in what training made of them:"
     ),

@@ -157,6 +157,7 @@ MESSAGES: Mapping[str, str] = {
     "walk_rows": "嵌入表有 {rows} × {columns} 个训练得到的数字；编号就是行号。",
     "walk_cut": "共 {count} 个 token，这里是最后 {shown} 个。",
     "walk_step_3": "第 3 步：每个 token 得到 Q、K、V",
+    "walk_roles": "Q 负责打分，K 等着被打分，V 是被取走的内容。",
     "walk_matrices": "第 0 层乘以三个训练好的矩阵。它们的差别只在训练得到的数字：",
     "walk_vectors": "{token} 得到：",
     "walk_turned": "相乘之前：这一行先归一化。相乘之后：Q 和 K 按位置旋转（RoPE），V 不旋转。",
