@@ -13,7 +13,7 @@ from kvgauge.errors import FeatureUnsupportedError, InvalidRequestError
 from kvgauge.lab.element import plain_element
 from kvgauge.lab.layer_shape import LayerShape, layer_shape
 from kvgauge.lab.life import Activation, Fate, Peak, activations, peak
-from kvgauge.lab.mixers import Recurrence
+from kvgauge.lab.mixers import Recurrence, SideBySide
 from kvgauge.models import Model, ModelLike, load
 from kvgauge.sizing import size
 from kvgauge.units import parse_tokens
@@ -203,12 +203,18 @@ def _find(model: ModelLike, *, measure: bool, offline: bool) -> tuple[Folder | N
 def _groups(model: Model, tokens: int, dtype: str, element_bytes: int) -> tuple[tuple[LayerLife, ...], int]:
     """Return layers by shape, and how many have none."""
     architecture, families = model.architecture, _families(model)
+    if not families:
+        raise FeatureUnsupportedError(
+            "the shapes of the model's weights are not known, and its FFNs follow from them",
+            hint="give a folder that holds the weights",
+        )
     hidden = next((family.shape[1] for family in families if family.part is Part.EMBEDDING), 0)
     kept = _kept_bytes(model, tokens, dtype)
+    told = model.raw.config.get("use_parallel_residual") is True
     by_shape: dict[tuple[LayerShape, int], list[int]] = {}
     missing = 0
     for index in sorted({layer.index for layer in architecture.layers}):
-        shape = layer_shape(index, architecture, families, hidden) if hidden else None
+        shape = layer_shape(index, architecture, families, hidden, is_told_parallel=told) if hidden else None
         if shape is None:
             missing += 1
         else:
@@ -244,7 +250,7 @@ def _life(
 
 
 def _pass(shape: LayerShape, queries: int, keys: int, element_bytes: int, *, decode: bool) -> Pass:
-    mixer = shape.mixer
+    mixer = shape.mixer.recurrence if isinstance(shape.mixer, SideBySide) else shape.mixer
     state_bytes = plain_element(mixer.state_dtype)[1] if isinstance(mixer, Recurrence) else 0
     made = activations(shape, queries, keys, element_bytes, decode=decode, state_bytes=state_bytes)
     return Pass(queries, keys, made, peak(made, flash=False), peak(made, flash=True))

@@ -32,11 +32,15 @@ class LayerShape:
     Args:
         mixer: None in a layer of an FFN alone.
         ffn: empty in a layer of a mixer alone.
+        is_parallel: mixer and FFN read the layer's input both, and all three are added up at once.
+        num_norms: before mixer and FFN: one for both, or one each.
     """
 
     hidden: int
     mixer: Mixer | None
     ffn: tuple[FeedForward, ...]
+    is_parallel: bool = False
+    num_norms: int = 2
 
     @property
     def window_tokens(self) -> int | None:
@@ -49,27 +53,42 @@ class LayerShape:
         found: Axes = {"layer_input": hidden, "layer_output": hidden}
         if self.mixer is not None:
             found |= {"normed_input": hidden, **self.mixer.axes(decode=decode), "attention_output": hidden}
-        if self.mixer is not None and self.ffn:
+        if self.mixer is not None and self.ffn and not self.is_parallel:
             found["post_attention"] = hidden
         return found | self._feed_forward(hidden) if self.ffn else found
+
+    @property
+    def shares_norm(self) -> bool:
+        """Whether the FFN reads what the mixer reads."""
+        return self.is_parallel and self.num_norms == 1
 
     def _feed_forward(self, hidden: tuple[Axis, ...]) -> Axes:
         inner = sum(part.width * part.copies for part in self.ffn)
         gated = sum(part.width * part.copies for part in self.ffn if part.is_gated)
         outputs = sum(part.copies for part in self.ffn)
         found: Axes = {
-            "normed_post_attention": hidden,
             "up": ("queries", inner),
             "middle": ("queries", inner),
             "down": hidden if outputs == 1 else ("queries", outputs, self.hidden),
         }
-        return found | {"gate": ("queries", gated)} if gated else found
+        if gated:
+            found["gate"] = ("queries", gated)
+        return found if self.shares_norm else found | {"normed_post_attention": hidden}
 
 
 def layer_shape(
-    index: int, architecture: ModelArchitecture, families: tuple[TensorFamily, ...], hidden: int
+    index: int,
+    architecture: ModelArchitecture,
+    families: tuple[TensorFamily, ...],
+    hidden: int,
+    *,
+    is_told_parallel: bool = False,
 ) -> LayerShape | None:
-    """Return the shape of a layer, or None where it is not described here."""
+    """Return the shape of a layer, or None where it is not described here.
+
+    Args:
+        is_told_parallel: the config says that mixer and FFN stand side by side.
+    """
     if architecture.is_encoder_decoder:
         return None
     caches = tuple(layer for layer in architecture.layers if layer.index == index)
@@ -78,7 +97,30 @@ def layer_shape(
     if all(cache.mechanism is Mechanism.NONE for cache in caches):
         return LayerShape(hidden, None, ffn) if ffn else None
     mixer = read_mixer(caches, architecture, own, hidden)
-    return None if mixer is None else LayerShape(hidden, mixer, ffn)
+    if mixer is None or not ffn:
+        return None if mixer is None else LayerShape(hidden, mixer, ffn)
+    norms = _norms(own)
+    return LayerShape(
+        hidden, mixer, ffn, is_told_parallel or _is_parallel(norms), 1 if len(norms) == 1 else 2
+    )
+
+
+def _norms(families: tuple[TensorFamily, ...]) -> set[str]:
+    """Return the last names of the norms of a layer's width."""
+    found = (one.name.removesuffix(".weight").rpartition(".")[2] for one in families if one.part is Part.NORM)
+    return {name for name in found if name != "bias"}
+
+
+def _is_parallel(norms: set[str]) -> bool:
+    """Whether mixer and FFN stand side by side, as the norms show.
+
+    One norm before both, or one for each under such names (Falcon). A layer that has the norm behind the mixer
+    alone (a drafter's first) is none.
+    """
+    (only, *others) = sorted(norms) or [""]
+    if not others:
+        return bool(only) and not only.startswith("post")
+    return "ln_mlp" in norms
 
 
 def feed_forwards(families: tuple[TensorFamily, ...]) -> tuple[FeedForward, ...]:

@@ -146,6 +146,12 @@ def activations(
         state_bytes: bytes of one element of a recurrent state.
     """
     axes, tokens = shape.axes(decode=decode), {"queries": queries, "keys": keys}
+    lives = (
+        life._replace(read_by=(*life.read_by, "up"))
+        if shape.shares_norm and life.name == "normed_input"
+        else life
+        for life in LIVES
+    )
     return tuple(
         Activation(
             life,
@@ -153,7 +159,7 @@ def activations(
             tuple(tokens[axis] if isinstance(axis, str) else axis for axis in axes[life.name]),
             state_bytes if life.name == "state" else element_bytes,
         )
-        for life in LIVES
+        for life in lives
         if life.name in axes
     )
 

@@ -144,6 +144,23 @@ class Recurrence:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class SideBySide:
+    """Two mixers that read one input; their outputs are added up."""
+
+    attention: Attention
+    recurrence: Recurrence
+
+    @property
+    def window_tokens(self) -> int | None:
+        """The most tokens that a query looks at, None for all."""
+        return self.attention.window_tokens
+
+    def axes(self, *, decode: bool) -> Axes:
+        """Return the axes of each activation by name."""
+        return self.attention.axes(decode=decode) | self.recurrence.axes(decode=decode)
+
+
 _STATE_PARTS = frozenset({Part.LINEAR_ATTENTION, Part.MAMBA, Part.CONVOLUTION})
 
 
@@ -160,9 +177,19 @@ def read_mixer(
         families: the weights of the layer.
     """
     own = [cache for cache in caches if cache.mechanism is not Mechanism.SPARSE_INDEX]
-    if len(own) != 1:
-        return None
-    (cache,) = own
+    if len(own) == 1:
+        return _alone(own[0], architecture, families, hidden)
+    found = [_alone(cache, architecture, families, hidden) for cache in own]
+    attention = [one for one in found if isinstance(one, Attention)]
+    recurrence = [one for one in found if isinstance(one, Recurrence)]
+    if len(found) == 2 and attention and recurrence:
+        return SideBySide(attention[0], recurrence[0])
+    return None
+
+
+def _alone(
+    cache: LayerCache, architecture: ModelArchitecture, families: tuple[TensorFamily, ...], hidden: int
+) -> Mixer | None:
     if cache.mechanism is Mechanism.ATTENTION:
         return _attention(cache, architecture, families, hidden)
     if cache.mechanism is Mechanism.SHARED:

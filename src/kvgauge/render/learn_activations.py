@@ -45,10 +45,10 @@ def _group(group: LayerLife, answer: ActivationsAnswer, view: View) -> list[Rend
     names = _NARROW if view.is_narrow else _COLUMNS
     right = tuple(n for n, name in enumerate(names) if name in _RIGHT)
     grid = table(*(texts(name) for name in names), right=right)
-    prefill, decode = ({one.life: one for one in done.made} for done in (group.prefill, group.decode))
+    prefill, decode = ({one.life.name: one for one in done.made} for done in (group.prefill, group.decode))
     for life in LIVES:
-        if life in prefill or life in decode:
-            cells = _cells(life, prefill.get(life), decode.get(life), view)
+        if life.name in prefill or life.name in decode:
+            cells = _cells(life, prefill.get(life.name), decode.get(life.name), view)
             if life.name == "middle":
                 is_gated = any(part.is_gated for part in group.shape.ffn)
                 cells["column_activation"] = texts("life.activated" if is_gated else "life.activated_plain")

@@ -13,6 +13,10 @@ TABLE: Mapping[str, str] = {
     "--tokens {0} is out of range": "--tokens {0} 超出范围",
     "1 to {0} tokens": "1 到 {0} 个 token",
     "none of the {0} layers is of a kind that is described here": "{0} 层中没有一层属于这里描述的类型",
+    "the shapes of the model's weights are not known, and its FFNs follow from them": (
+        "不知道该模型权重的形状，而 FFN 由它们得出"
+    ),
+    "give a folder that holds the weights": "请给出含有权重的文件夹",
     "--measure computes in {0}, not in {1}": "--measure 以 {0} 计算，不是 {1}",
     "leave --dtype out": "请去掉 --dtype",
     "--measure runs a folder": "--measure 运行的是一个文件夹",
