@@ -114,7 +114,7 @@ def _norms(families: tuple[TensorFamily, ...]) -> set[str]:
 def _is_parallel(norms: set[str]) -> bool:
     """Whether mixer and FFN stand side by side, as the norms show.
 
-    One norm before both, or one for each under such names (Falcon). A layer that has the norm behind the mixer
+    One norm before both, or one for each under such names (Falcon). A layer with the norm behind the mixer
     alone (a drafter's first) is none.
     """
     (only, *others) = sorted(norms) or [""]
