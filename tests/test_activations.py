@@ -93,6 +93,18 @@ def test_mixers_and_ffns_side_by_side():
     assert (hybrid.fates["cached"], hybrid.fates["state"]) == (2, 2)
 
 
+@pytest.mark.parametrize(
+    ("name", "codes"),
+    [
+        ("allenai/OLMo-2-0425-1B-Instruct", ["norms_elsewhere"]),
+        ("google/gemma-3-27b-it", ["norms_elsewhere"]),
+        ("Qwen/Qwen3-8B", []),
+    ],
+)
+def test_norms_in_other_places_are_said(name, codes):
+    assert [note.code for note in learn_activations(name, tokens=9).notes] == codes
+
+
 def test_states_do_not_grow():
     short, long = (
         learn_activations("nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16", tokens=n) for n in (100, 10_000)

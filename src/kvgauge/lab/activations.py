@@ -165,7 +165,7 @@ def learn_activations(
         )
     if folder is not None:
         groups = _measured(folder, count, groups)
-    return ActivationsAnswer(shown, found, count, name, element_bytes, groups, _left_out(missing))
+    return ActivationsAnswer(shown, found, count, name, element_bytes, groups, _notes(groups, missing))
 
 
 def _count(tokens: int | str | None, *, measure: bool) -> int:
@@ -271,8 +271,12 @@ def _measured(folder: Folder, tokens: int, groups: tuple[LayerLife, ...]) -> tup
     )
 
 
-def _left_out(missing: int) -> tuple[Note, ...]:
-    if not missing:
-        return ()
-    message = f"layers left out: {missing}; they are of kinds that are not described here"
-    return (Note("layers_left_out", "info", message, (("count", str(missing)),)),)
+def _notes(groups: tuple[LayerLife, ...], missing: int) -> tuple[Note, ...]:
+    found = []
+    if missing:
+        message = f"layers left out: {missing}; they are of kinds that are not described here"
+        found.append(Note("layers_left_out", "info", message, (("count", str(missing)),)))
+    if any(group.shape.norms_elsewhere for group in groups):
+        message = "this model has norms behind attention and FFN; one before each is shown"
+        found.append(Note("norms_elsewhere", "info", message))
+    return tuple(found)

@@ -13,6 +13,8 @@ from kvgauge.weights import Part, TensorFamily
 _LAST = (
     "down_proj", "c_proj", "fc2", "wo", "dense_4h_to_h", "fc_out", "proj_2", "ff_out", "output_linear", "w2",
 )  # fmt: skip
+#: How norms behind an FFN begin.
+_BEHIND_FFN = ("post_feedforward", "post_mlp")
 _FFN_PARTS = frozenset({Part.MLP, Part.EXPERTS, Part.SHARED_EXPERTS})
 
 
@@ -34,6 +36,7 @@ class LayerShape:
         ffn: empty in a layer of a mixer alone.
         is_parallel: mixer and FFN read the layer's input both, and all three are added up at once.
         num_norms: before mixer and FFN: one for both, or one each.
+        norms_elsewhere: it has other norms than that, or has them behind mixer and FFN.
     """
 
     hidden: int
@@ -41,6 +44,7 @@ class LayerShape:
     ffn: tuple[FeedForward, ...]
     is_parallel: bool = False
     num_norms: int = 2
+    norms_elsewhere: bool = False
 
     @property
     def window_tokens(self) -> int | None:
@@ -100,9 +104,9 @@ def layer_shape(
     if mixer is None or not ffn:
         return None if mixer is None else LayerShape(hidden, mixer, ffn)
     norms = _norms(own)
-    return LayerShape(
-        hidden, mixer, ffn, is_told_parallel or _is_parallel(norms), 1 if len(norms) == 1 else 2
-    )
+    is_parallel = is_told_parallel or _is_parallel(norms)
+    elsewhere = len(norms) > 2 or any(name.startswith(_BEHIND_FFN) for name in norms)
+    return LayerShape(hidden, mixer, ffn, is_parallel, 1 if len(norms) == 1 else 2, elsewhere)
 
 
 def _norms(families: tuple[TensorFamily, ...]) -> set[str]:

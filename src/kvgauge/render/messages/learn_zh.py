@@ -9,6 +9,7 @@ from kvgauge.render.messages import lab_zh
 NOTES: Mapping[str, str] = {
     **lab_zh.NOTES,
     "characters_unknown": "词表中没有的字符：{count} 个；它们共用一个编号",
+    "norms_elsewhere": "该模型在注意力和 FFN 之后也有归一化；这里各只列出之前的一个",
     "layers_left_out": "未列出 {count} 层：这里没有描述它们的类型",
 }
 
