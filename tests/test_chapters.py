@@ -1,0 +1,82 @@
+"""The chapters of docs/learn: built from their sources, no figure by hand, both languages alike."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "tools"))
+
+import chapters  # noqa: E402 - the tool is beside the package
+
+NAMES = [source.name for source in chapters.chapters("en")]
+SLIPS = range(1, 26)
+
+
+@pytest.mark.parametrize("lang", chapters.LANGUAGES)
+@pytest.mark.parametrize("name", NAMES)
+def test_chapters_are_as_built(lang, name):
+    built = chapters.build(chapters.SOURCE / lang / name, lang)
+    assert (chapters.ROOT / lang / name).read_text(encoding="utf-8") == built, "python tools/chapters.py build"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_both_languages_show_the_same_figures(name):
+    shown = [
+        sorted(set(re.findall(r"\{\{([\w.]+)\}\}", (chapters.SOURCE / lang / name).read_text(encoding="utf-8"))))
+        for lang in chapters.LANGUAGES
+    ]
+    assert shown[0] == shown[1]
+
+
+def test_every_chapter_is_there_in_both_languages():
+    assert NAMES == [source.name for source in chapters.chapters("zh")]
+
+
+@pytest.mark.parametrize("lang", chapters.LANGUAGES)
+def test_every_slip_of_the_article_is_corrected_once(lang):
+    word = {"en": "Correction", "zh": "更正"}[lang]
+    found = [
+        int(number)
+        for source in chapters.chapters(lang)
+        for number in re.findall(rf"\*\*{word} (\d+)[.。]\*\*", source.read_text(encoding="utf-8"))
+    ]
+    assert sorted(found) == list(SLIPS)
+
+
+@pytest.mark.parametrize(
+    ("lang", "text", "found"),
+    [
+        ("en", "takes 4.5 GiB of memory", ["4.5 GiB"]),
+        ("en", "the article says “5 GB”", []),
+        ("en", "about 5 GB, it says", ["5 GB"]),
+        ("en", "of 36 layers and {{q8.heads}} heads", ["36 layers"]),
+        ("en", "Qwen3-8B with `--context 32k`", []),
+        ("en", "kvgauge fit x --memory 80GiB\n80GiB", ["80GiB"]),
+        ("zh", "共 4.5 GiB", ["4.5 GiB"]),
+        ("zh", "有 36 层、{{q8.heads}} 个头", ["36 层"]),
+        ("zh", "每 16 个 token 一块，占 95%", ["16 个 token", "95%"]),
+    ],
+)
+def test_a_figure_by_hand_is_seen(lang, text, found):
+    assert chapters.written_by_hand(text, lang) == found
+
+
+def test_every_expression_is_used_and_every_quotation_quoted():
+    texts = "".join(
+        source.read_text(encoding="utf-8") for lang in chapters.LANGUAGES for source in chapters.chapters(lang)
+    )
+    unused = [name for name in chapters.expressions() if f"{{{{{name}}}}}" not in texts]
+    assert not unused
+    assert not [quoted for quoted in chapters.quotations() if f"“{quoted}”" not in texts]
+
+
+def test_a_name_without_an_expression_is_refused(tmp_path):
+    source = tmp_path / "X.md"
+    source.write_text("{{no.such_name}}", encoding="utf-8")
+    with pytest.raises(ValueError, match="no expression is named"):
+        chapters.build(source, "en")

@@ -1,0 +1,243 @@
+"""What the expressions of the chapters may say: sizes, shapes and runs of the library, and how they are shown.
+
+An expression stands in ``docs/learn/source/figures.toml`` under a name; a chapter writes ``{{name}}``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from functools import lru_cache
+from io import StringIO
+from typing import Any
+
+import kvgauge
+from kvgauge.units import GIB, KIB, MIB, format_bytes
+
+Number = int | float | Fraction
+
+
+@lru_cache(maxsize=256)
+def _sized(model: str, options: tuple[tuple[str, Any], ...]) -> Any:
+    return kvgauge.size(model, **dict(options))
+
+
+def size(model: str, **options: Any) -> Any:
+    """Return the answer of ``kvgauge.size``."""
+    return _sized(model, tuple(sorted(options.items())))
+
+
+def token_bytes(model: str, **options: Any) -> Fraction:
+    """Return what a further token adds to one sequence."""
+    return size(model, **options).cache.growth_bytes_per_token
+
+
+def cache_bytes(model: str, context: int, sequences: int = 1, **options: Any) -> int:
+    """Return the growing cache of a load, without what does not grow."""
+    cache = size(model, context=context, sequences=sequences, **options).cache
+    return cache.total_bytes - sequences * cache.fixed_bytes_per_sequence
+
+
+def kept_bytes(model: str, context: int, sequences: int = 1, **options: Any) -> int:
+    """Return cache and state of a load."""
+    return size(model, context=context, sequences=sequences, **options).cache.total_bytes
+
+
+def state_bytes(model: str) -> int:
+    """Return what one sequence keeps whatever its length."""
+    return size(model).cache.fixed_bytes_per_sequence
+
+
+def weight_bytes(model: str, **options: Any) -> int:
+    """Return the weights."""
+    return size(model, **options).weights.total_bytes
+
+
+def parameters(model: str) -> int:
+    """Return the number of parameters."""
+    return size(model).weights.stored.num_parameters
+
+
+def field(model: str, name: str) -> Any:
+    """Return a field of the model's config, nested text configs included."""
+    config = kvgauge.load(model).raw.config
+    for part in (config, *(config.get(key) or {} for key in ("text_config", "llm_config"))):
+        if name in part:
+            return part[name]
+    raise KeyError(f"{model} has no {name}")
+
+
+def layers(model: str, kind: str = "") -> int:
+    """Return the number of layers, or of those with a cache of one kind."""
+    architecture = kvgauge.load(model).architecture
+    if not kind:
+        return architecture.num_layers
+    return sum(group.num_layers for group in architecture.groups if group.kind.value == kind)
+
+
+def longest_context(model: str, room_bytes: int) -> int:
+    """Return the longest context of one sequence whose cache fits into so many bytes."""
+    cache = size(model, context=1).cache
+    low, high = 0, 1 << 40
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if cache.bytes_at(middle) <= room_bytes else (low, middle - 1)
+    return low
+
+
+def fit(model: str, **options: Any) -> Any:
+    """Return the answer of ``kvgauge.fit``."""
+    return kvgauge.fit(model, **options)
+
+
+def keeping(model: str, scheme: str, part: str) -> int:
+    """Return what keeping a part at 16 bit adds to weights that a scheme quantises."""
+    advice = size(model, weights=scheme).weights.what_if.advice
+    return sum(row.keeping_costs_bytes for row in advice if row.part.value == part)
+
+
+def split(model: str, kind: str, figure: str, **options: Any) -> Number:
+    """Return a figure of another way to divide serving."""
+    from kvgauge.splits import splits
+
+    (found,) = splits(model, [kind], **options).splits
+    value: Number = found[figure]
+    return value
+
+
+def overhead_bytes(model: str, **options: Any) -> int:
+    """Return what an engine budgets beside weights and cache, by estimate: what its own sum has."""
+    answer = fit(model, **options)
+    held = answer.devices[0]
+    return answer.verdict.available_bytes - (held.weight_bytes or 0) - answer.pool.bytes
+
+
+@lru_cache(maxsize=1)
+def measured_case() -> Any:
+    """Return the answer for the article's measured start."""
+    return fit(
+        "Qwen/Qwen3-8B", engine="vllm@0.19.0", context=32768, memory="95830MiB", utilization=0.95
+    )
+
+
+@lru_cache(maxsize=1)
+def given_case() -> Any:
+    """Return the same with the pool that was measured."""
+    return fit("Qwen/Qwen3-8B", engine="vllm@0.19.0", context=32768, kv_memory=75931582464)
+
+
+def by_rule(model: str, context: int, sequences: int) -> int:
+    """Return W + K + W/10, the article's rule of thumb."""
+    weights = weight_bytes(model)
+    return weights + kept_bytes(model, context, sequences) + weights // 10
+
+
+def fit_sentence(model: str, lang: str, **options: Any) -> str:
+    """Return whether a load fits, and what is left, in words."""
+    verdict = fit(model, **options).verdict
+    words = {"en": ("{} left", "{} short"), "zh": ("剩余 {}", "缺少 {}")}[lang]
+    return words[0 if verdict.fits else 1].format(auto(abs(verdict.slack_bytes)))
+
+
+def rank_rows(model: str, context: int, tp: int) -> int:
+    """Return the rows of one sequence on one rank, states left out."""
+    groups = size(model, context=context, tp=tp).cache
+    held = groups.rank_group_bytes[0]
+    kinds = [found.group.kind.value for found in groups.demand.groups]
+    return sum(own for own, kind in zip(held, kinds, strict=True) if kind != "recurrent")
+
+
+def card(name: str) -> Any:
+    """Return a card of the catalogue by its id."""
+    from kvgauge.hardware import accelerator
+
+    return accelerator(name)
+
+
+def card_bytes(name: str) -> int:
+    """Return what a runtime is given of a card."""
+    from kvgauge.hardware import parse_gpu
+
+    return parse_gpu(name)[0].memory_bytes
+
+
+def ms(seconds: Number, digits: int = 1) -> str:
+    """Show a time."""
+    return f"{float(seconds) * 1000:,.{digits}f} ms"
+
+
+def us(seconds: Number, digits: int = 1) -> str:
+    """Show a short time."""
+    return f"{float(seconds) * 1e6:,.{digits}f} µs"
+
+
+def run(command: str) -> str:
+    """Return what a command prints, ``kvgauge`` left out."""
+    import contextlib
+    import shlex
+
+    from kvgauge.cli import main
+
+    printed = StringIO()
+    with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(StringIO()):
+        try:
+            main([*shlex.split(command), "--color", "never"])
+        except SystemExit as done:
+            if done.code:
+                raise RuntimeError(f"kvgauge {command}: exit {done.code}") from None
+    return printed.getvalue().rstrip("\n")
+
+
+def b(value: Number) -> str:
+    """Show bytes exactly."""
+    return format_bytes(Fraction(value), "bytes")
+
+
+def auto(value: Number) -> str:
+    """Show bytes in the binary unit that suits them."""
+    return format_bytes(Fraction(value))
+
+
+def gb(value: Number) -> str:
+    """Show bytes in decimal units."""
+    return format_bytes(Fraction(value), "gb")
+
+
+def _fixed(unit_bytes: int, name: str) -> Callable[..., str]:
+    def show(value: Number, digits: int = 2) -> str:
+        text = f"{float(Fraction(value) / unit_bytes):,.{digits}f}"
+        return f"{text.rstrip('0').rstrip('.') if digits else text} {name}"
+
+    return show
+
+
+kib, mib, gib = _fixed(KIB, "KiB"), _fixed(MIB, "MiB"), _fixed(GIB, "GiB")
+
+
+def n(value: Number, digits: int = 0) -> str:
+    """Show a number."""
+    return f"{float(value):,.{digits}f}" if digits else f"{round(value):,}"
+
+
+def percent(value: Number, digits: int = 0) -> str:
+    """Show a share."""
+    return f"{float(value) * 100:.{digits}f} %"
+
+
+def times(value: Number, digits: int = 1) -> str:
+    """Show a ratio."""
+    return f"{float(value):.{digits}f}".removesuffix(".0") + "×"
+
+
+#: The names of expressions; builtins are left out.
+NAMES: Mapping[str, Any] = {
+    own.__name__: own
+    for own in (
+        size, token_bytes, cache_bytes, kept_bytes, state_bytes, weight_bytes, parameters, field, layers,
+        longest_context, fit, keeping, split, overhead_bytes, measured_case,
+        given_case, by_rule, fit_sentence, rank_rows, card, card_bytes, ms, us, run, b, auto, gb, n, percent, times,
+    )
+} | {
+    "kib": kib, "mib": mib, "gib": gib, "KIB": KIB, "MIB": MIB, "GIB": GIB, "K": 1024, "Fraction": Fraction,
+    "sum": sum, "max": max, "min": min, "round": round, "int": int, "len": len, "range": range, "str": str,
+}  # fmt: skip

@@ -1,0 +1,127 @@
+"""Build the chapters of ``docs/learn`` from their sources, or check that they are as built.
+
+    python tools/chapters.py build
+    python tools/chapters.py check
+
+A source is Markdown with ``{{name}}`` where a figure stands; the names and their expressions are in
+``figures.toml``. No figure with a unit may be written by hand, but in quotations
+that ``quotations.txt`` lists and in commands to type.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import tomllib
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from chapter_figures import NAMES
+
+ROOT = Path(__file__).parents[1] / "docs/learn"
+SOURCE = ROOT / "source"
+LANGUAGES = ("en", "zh")
+BANNER = "<!-- built by tools/chapters.py from docs/learn/source; change it there -->\n\n"
+
+_COMMAND = re.compile(r"^kvgauge .*$|`(?:kvgauge |--)[^`]*`", re.MULTILINE)
+_PLACEHOLDER = re.compile(r"\{\{([\w.]+)\}\}")
+_UNITS = {
+    "en": (
+        r"(?:[kKMGTPE]i?)?B\b|bytes?\b|tokens?\b|layers?\b|heads?\b|param(?:eter)?s?\b|GPUs?\b|cards?\b|"
+        r"racks?\b|chips?\b|blocks?\b|pages?\b|sequences?\b|requests?\b|values?\b|numbers?\b|elements?\b|"
+        r"dimensions?\b|experts?\b|rows?\b|columns?\b|m?s\b|seconds?\b|TB/s|GB/s|%|times\b|steps?\b"
+    ),
+    "zh": (
+        r"[kKMGTPE]i?B|B\b|字节|(?:个\s*)?(?:token|词元)|层|(?:个)?头|(?:个)?参数|张|块|页|(?:个)?序列|"
+        r"(?:个)?请求|(?:个)?数字|(?:个)?数|(?:个)?元素|维|(?:个)?专家|行|列|毫秒|秒|TB/s|GB/s|%|倍|步|(?:个)?机柜|片"
+    ),
+}
+_BY_HAND = {lang: re.compile(rf"(?<![-\w.{{])\d[\d,.]*\s*(?:{units})") for lang, units in _UNITS.items()}
+
+
+@lru_cache(maxsize=1)
+def expressions() -> dict[str, str]:
+    """Return name -> expression; names of a table are prefixed with it."""
+    with (SOURCE / "figures.toml").open("rb") as file:
+        tables: dict[str, dict[str, str]] = tomllib.load(file)
+    return {f"{table}.{name}": text for table, rows in tables.items() if table != "models" for name, text in rows.items()}
+
+
+@lru_cache(maxsize=1)
+def models() -> dict[str, str]:
+    """Return the short names of models."""
+    with (SOURCE / "figures.toml").open("rb") as file:
+        found: dict[str, str] = tomllib.load(file)["models"]
+    return found
+
+
+@lru_cache(maxsize=4096)
+def evaluate(name: str, lang: str) -> str:
+    """Return the shown value of a named expression.
+
+    Raises:
+        KeyError: no such name.
+    """
+    scope: dict[str, Any] = {"__builtins__": {}, **NAMES, **models(), "lang": lang}
+    return str(eval(expressions()[name], scope))  # noqa: S307 - the project's own expressions
+
+
+def quotations() -> tuple[str, ...]:
+    """Return what the chapters may quote as it stands."""
+    lines = (SOURCE / "quotations.txt").read_text(encoding="utf-8").splitlines()
+    return tuple(line for line in lines if line and not line.startswith("#"))
+
+
+def written_by_hand(text: str, lang: str) -> list[str]:
+    """Return the figures with a unit that a source states without an expression."""
+    for quoted in quotations():
+        text = text.replace(f"“{quoted}”", "")
+    text = _COMMAND.sub("", _PLACEHOLDER.sub("§", text))
+    return [match[0] for match in _BY_HAND[lang].finditer(text)]
+
+
+def chapters(lang: str) -> list[Path]:
+    """Return the sources of a language."""
+    return sorted((SOURCE / lang).glob("*.md"))
+
+
+def build(source: Path, lang: str) -> str:
+    """Return a chapter with its figures filled in.
+
+    Raises:
+        ValueError: a figure is written by hand, or a name has no expression.
+    """
+    text = source.read_text(encoding="utf-8")
+    wrong = written_by_hand(text, lang)
+    if wrong:
+        raise ValueError(f"{lang}/{source.name}: written by hand, not evaluated: {wrong}")
+    unknown = sorted({name for name in _PLACEHOLDER.findall(text) if name not in expressions()})
+    if unknown:
+        raise ValueError(f"{lang}/{source.name}: no expression is named {unknown}")
+    return BANNER + _PLACEHOLDER.sub(lambda match: evaluate(match[1], lang), text)
+
+
+def main() -> None:
+    """Build or check every chapter in both languages."""
+    verb = sys.argv[1] if len(sys.argv) == 2 else ""
+    if verb not in ("build", "check"):
+        sys.exit("usage: python tools/chapters.py build | check")
+    stale = []
+    for lang in LANGUAGES:
+        for source in chapters(lang):
+            target = ROOT / lang / source.name
+            text = build(source, lang)
+            if verb == "build":
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.write_text(text, encoding="utf-8")
+            elif not target.exists() or target.read_text(encoding="utf-8") != text:
+                stale.append(f"{lang}/{source.name}")
+    if stale:
+        sys.exit(f"not as built: {', '.join(stale)}; run python tools/chapters.py build")
+
+
+if __name__ == "__main__":
+    main()
