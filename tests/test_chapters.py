@@ -21,20 +21,24 @@ SLIPS = range(1, 26)
 @pytest.mark.parametrize("name", NAMES)
 def test_chapters_are_as_built(lang, name):
     built = chapters.build(chapters.SOURCE / lang / name, lang)
-    assert (chapters.ROOT / lang / name).read_text(encoding="utf-8") == built, "python tools/chapters.py build"
+    assert (chapters.ROOT / lang / name).read_text(encoding="utf-8") == built, (
+        "python tools/chapters.py build"
+    )
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_both_languages_show_the_same_figures(name):
     shown = [
-        sorted(set(re.findall(r"\{\{([\w.]+)\}\}", (chapters.SOURCE / lang / name).read_text(encoding="utf-8"))))
+        sorted(
+            set(re.findall(r"\{\{([\w.]+)\}\}", (chapters.SOURCE / lang / name).read_text(encoding="utf-8")))
+        )
         for lang in chapters.LANGUAGES
     ]
     assert shown[0] == shown[1]
 
 
 def test_every_chapter_is_there_in_both_languages():
-    assert NAMES == [source.name for source in chapters.chapters("zh")]
+    assert [source.name for source in chapters.chapters("zh")] == NAMES
 
 
 @pytest.mark.parametrize("lang", chapters.LANGUAGES)
@@ -68,7 +72,9 @@ def test_a_figure_by_hand_is_seen(lang, text, found):
 
 def test_every_expression_is_used_and_every_quotation_quoted():
     texts = "".join(
-        source.read_text(encoding="utf-8") for lang in chapters.LANGUAGES for source in chapters.chapters(lang)
+        source.read_text(encoding="utf-8")
+        for lang in chapters.LANGUAGES
+        for source in chapters.chapters(lang)
     )
     unused = [name for name in chapters.expressions() if f"{{{{{name}}}}}" not in texts]
     assert not unused

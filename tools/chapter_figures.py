@@ -1,10 +1,12 @@
-"""What the expressions of the chapters may say: sizes, shapes and runs of the library, and how they are shown.
+"""What the expressions of the chapters may say: sizes, shapes and runs of the library, shown in units.
 
 An expression stands in ``docs/learn/source/figures.toml`` under a name; a chapter writes ``{{name}}``.
 """
 
 from __future__ import annotations
 
+import contextlib
+import shlex
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from functools import lru_cache
@@ -12,6 +14,9 @@ from io import StringIO
 from typing import Any
 
 import kvgauge
+from kvgauge.cli.app import execute
+from kvgauge.hardware import accelerator, parse_gpu
+from kvgauge.splits import splits
 from kvgauge.units import GIB, KIB, MIB, format_bytes
 
 Number = int | float | Fraction
@@ -98,8 +103,6 @@ def keeping(model: str, scheme: str, part: str) -> int:
 
 def split(model: str, kind: str, figure: str, **options: Any) -> Number:
     """Return a figure of another way to divide serving."""
-    from kvgauge.splits import splits
-
     (found,) = splits(model, [kind], **options).splits
     value: Number = found[figure]
     return value
@@ -115,9 +118,7 @@ def overhead_bytes(model: str, **options: Any) -> int:
 @lru_cache(maxsize=1)
 def measured_case() -> Any:
     """Return the answer for the article's measured start."""
-    return fit(
-        "Qwen/Qwen3-8B", engine="vllm@0.19.0", context=32768, memory="95830MiB", utilization=0.95
-    )
+    return fit("Qwen/Qwen3-8B", engine="vllm@0.19.0", context=32768, memory="95830MiB", utilization=0.95)
 
 
 @lru_cache(maxsize=1)
@@ -149,15 +150,11 @@ def rank_rows(model: str, context: int, tp: int) -> int:
 
 def card(name: str) -> Any:
     """Return a card of the catalogue by its id."""
-    from kvgauge.hardware import accelerator
-
     return accelerator(name)
 
 
 def card_bytes(name: str) -> int:
     """Return what a runtime is given of a card."""
-    from kvgauge.hardware import parse_gpu
-
     return parse_gpu(name)[0].memory_bytes
 
 
@@ -173,18 +170,11 @@ def us(seconds: Number, digits: int = 1) -> str:
 
 def run(command: str) -> str:
     """Return what a command prints, ``kvgauge`` left out."""
-    import contextlib
-    import shlex
-
-    from kvgauge.cli import main
-
     printed = StringIO()
     with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(StringIO()):
-        try:
-            main([*shlex.split(command), "--color", "never"])
-        except SystemExit as done:
-            if done.code:
-                raise RuntimeError(f"kvgauge {command}: exit {done.code}") from None
+        code = execute([*shlex.split(command), "--color", "never"])
+    if code:
+        raise RuntimeError(f"kvgauge {command}: exit {code}")
     return printed.getvalue().rstrip("\n")
 
 
@@ -238,6 +228,7 @@ NAMES: Mapping[str, Any] = {
         given_case, by_rule, fit_sentence, rank_rows, card, card_bytes, ms, us, run, b, auto, gb, n, percent, times,
     )
 } | {
-    "kib": kib, "mib": mib, "gib": gib, "KIB": KIB, "MIB": MIB, "GIB": GIB, "K": 1024, "Fraction": Fraction,
+    "kib": kib, "mib": mib, "gib": gib, "KIB": KIB, "MIB": MIB, "GIB": GIB, "K": 1024,
+    "Fraction": Fraction,
     "sum": sum, "max": max, "min": min, "round": round, "int": int, "len": len, "range": range, "str": str,
 }  # fmt: skip

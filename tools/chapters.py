@@ -13,13 +13,14 @@ from __future__ import annotations
 import re
 import sys
 import tomllib
+from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from chapter_figures import NAMES
+from chapter_figures import NAMES, run
 
 ROOT = Path(__file__).parents[1] / "docs/learn"
 SOURCE = ROOT / "source"
@@ -47,7 +48,8 @@ def expressions() -> dict[str, str]:
     """Return name -> expression; names of a table are prefixed with it."""
     with (SOURCE / "figures.toml").open("rb") as file:
         tables: dict[str, dict[str, str]] = tomllib.load(file)
-    return {f"{table}.{name}": text for table, rows in tables.items() if table != "models" for name, text in rows.items()}
+    del tables["models"]
+    return {f"{table}.{name}": text for table, rows in tables.items() for name, text in rows.items()}
 
 
 @lru_cache(maxsize=1)
@@ -104,21 +106,27 @@ def build(source: Path, lang: str) -> str:
     return BANNER + _PLACEHOLDER.sub(lambda match: evaluate(match[1], lang), text)
 
 
+def pages(lang: str) -> Iterator[tuple[str, str]]:
+    """Yield (name, text) of every built file of a language: the chapters, then the drawing of L1."""
+    for source in chapters(lang):
+        yield source.name, build(source, lang)
+    yield "pipeline.svg", run(f"learn pipeline {models()['QWEN3_8B']} --lang {lang}") + "\n"
+
+
 def main() -> None:
-    """Build or check every chapter in both languages."""
+    """Build or check every chapter, and the drawing, in both languages."""
     verb = sys.argv[1] if len(sys.argv) == 2 else ""
     if verb not in ("build", "check"):
         sys.exit("usage: python tools/chapters.py build | check")
     stale = []
     for lang in LANGUAGES:
-        for source in chapters(lang):
-            target = ROOT / lang / source.name
-            text = build(source, lang)
+        for name, text in pages(lang):
+            target = ROOT / lang / name
             if verb == "build":
                 target.parent.mkdir(parents=True, exist_ok=True)
                 target.write_text(text, encoding="utf-8")
             elif not target.exists() or target.read_text(encoding="utf-8") != text:
-                stale.append(f"{lang}/{source.name}")
+                stale.append(f"{lang}/{name}")
     if stale:
         sys.exit(f"not as built: {', '.join(stale)}; run python tools/chapters.py build")
 

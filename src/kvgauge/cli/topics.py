@@ -117,6 +117,14 @@ TOPICS: dict[str, Topic] = {
         ),
         example="kvgauge learn quantised",
     ),
+    "pipeline": Topic(
+        "pipeline:learn_pipeline",
+        "learn_pipeline:draw_pipeline",
+        "MODEL",
+        (CONTEXT, DTYPE),
+        needs=(),
+        example="kvgauge learn pipeline Qwen/Qwen3-8B --tokens 32k",
+    ),
 }
 
 #: The topics under the names of their commands.

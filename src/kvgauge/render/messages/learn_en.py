@@ -240,4 +240,39 @@ MESSAGES: Mapping[str, str] = {
         "whole text, they differ by at most {recomputed}. A later token changes no earlier K or V."
     ),
     "walk_fresh": "Q belongs to the newest token, and scores to its Q: new at every step (layer 0, head 0).",
+    # the pipeline
+    "help.verb.learn pipeline": (
+        "A model from text to the next token as one SVG: shapes, bytes, where cache, tiling and paging act."
+    ),
+    "pipeline_title": "{model}: one decode step after {tokens} tokens",
+    "pipeline_about": (
+        "From text through the layers to the next token; the cache beside the scores that read it."
+    ),
+    "pipeline_layers": "one of {count} layers",
+    "pipeline_tokens": "tokenizer: text → number",
+    "pipeline_vocabulary": "{count} entries",
+    "pipeline_embedding": "embedding: number → row",
+    "pipeline_norm": "RMSNorm",
+    "pipeline_query": "Q",
+    "pipeline_key": "K",
+    "pipeline_value": "V",
+    "pipeline_rope": "Q, K: RoPE",
+    "pipeline_flash": "FlashAttention: in tiles, on chip, never in memory as a whole",
+    "pipeline_scores": "scores: Q × K of every token so far",
+    "pipeline_weights": "softmax",
+    "pipeline_head_outputs": "weights × V, head by head",
+    "pipeline_output": "heads joined × W_O",
+    "pipeline_add": "+ what came in",
+    "pipeline_cache": "KV cache: appended, read, kept",
+    "pipeline_pages": "PagedAttention: {count} pages of {size}",
+    "pipeline_sums": "{layer} in this layer, {all} in all",
+    "pipeline_read": "read",
+    "pipeline_gate": "gate",
+    "pipeline_up": "up",
+    "pipeline_middle": "SiLU(gate) × up",
+    "pipeline_down": "down",
+    "pipeline_head": "LM head: a score for each entry",
+    "pipeline_next": "next token",
+    "pipeline_next_how": "the highest, or drawn",
+    "pipeline_loop": "decode: again, with one row more",
 }

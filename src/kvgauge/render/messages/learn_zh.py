@@ -11,6 +11,8 @@ NOTES: Mapping[str, str] = {
     "characters_unknown": "词表中没有的字符：{count} 个；它们共用一个编号",
     "norms_elsewhere": "该模型在注意力和 FFN 之后也有归一化；这里各只列出之前的一个",
     "layers_left_out": "未列出 {count} 层：这里没有描述它们的类型",
+    "layers_not_drawn": "有 {count} 层形状不同，没有画出；缓存总量已包含它们",
+    "layers_left_out": "未列出 {count} 层：它们不是普通注意力加 FFN 的结构",
 }
 
 MESSAGES: Mapping[str, str] = {
@@ -217,4 +219,37 @@ MESSAGES: Mapping[str, str] = {
         "后来的 token 不会改变先前的 K 和 V。"
     ),
     "walk_fresh": "Q 属于最新的 token，分数属于它的 Q：每步都是新的（第 0 层、0 号头）。",
+    # the pipeline
+    "help.verb.learn pipeline": (
+        "用一张 SVG 画出模型从文字到下一个 token：形状、字节，以及缓存、分块、分页各在哪里起作用。"
+    ),
+    "pipeline_title": "{model}：{tokens} 个 token 之后的一步解码",
+    "pipeline_about": ("从文字经过各层到下一个 token；缓存画在读取它的打分旁边。"),
+    "pipeline_layers": "{count} 层之一",
+    "pipeline_tokens": "分词器：文字 → 编号",
+    "pipeline_vocabulary": "{count} 条",
+    "pipeline_embedding": "嵌入：编号 → 一行",
+    "pipeline_norm": "RMSNorm",
+    "pipeline_query": "Q",
+    "pipeline_key": "K",
+    "pipeline_value": "V",
+    "pipeline_rope": "Q、K：RoPE",
+    "pipeline_flash": "FlashAttention：在片上分块计算，从不整块放进显存",
+    "pipeline_scores": "打分：Q × 至今每个 token 的 K",
+    "pipeline_weights": "softmax",
+    "pipeline_head_outputs": "权重 × V，逐头",
+    "pipeline_output": "各头拼接 × W_O",
+    "pipeline_add": "+ 输入",
+    "pipeline_cache": "KV 缓存：追加、读取、保留",
+    "pipeline_pages": "PagedAttention：{count} 页，每页 {size}",
+    "pipeline_sums": "本层 {layer}，全部 {all}",
+    "pipeline_read": "读取",
+    "pipeline_gate": "gate",
+    "pipeline_up": "up",
+    "pipeline_middle": "SiLU(gate) × up",
+    "pipeline_down": "down",
+    "pipeline_head": "LM head：每条一个分数",
+    "pipeline_next": "下一个 token",
+    "pipeline_next_how": "取最高，或抽样",
+    "pipeline_loop": "解码：再来一次，多一行",
 }
