@@ -16,6 +16,9 @@ from typing import Any
 import kvgauge
 from kvgauge.cli.app import execute
 from kvgauge.hardware import accelerator, parse_gpu
+from kvgauge.lab.activations import learn_activations
+from kvgauge.lab.flash.answer import learn_flash
+from kvgauge.lab.paging.answer import learn_paged
 from kvgauge.splits import splits
 from kvgauge.units import GIB, KIB, MIB, format_bytes
 
@@ -158,6 +161,66 @@ def card_bytes(name: str) -> int:
     return parse_gpu(name)[0].memory_bytes
 
 
+@lru_cache(maxsize=1)
+def flash() -> Any:
+    """Return the answer of ``learn flash``."""
+    return learn_flash()
+
+
+@lru_cache(maxsize=1)
+def paged() -> Any:
+    """Return the answer of ``learn paged``."""
+    return learn_paged()
+
+
+@lru_cache(maxsize=1)
+def lives() -> Any:
+    """Return the life of a layer of Qwen3-8B over 32,768 tokens."""
+    return learn_activations("Qwen/Qwen3-8B", tokens=32768).groups[0]
+
+
+def kept_share() -> Fraction:
+    """Return the share of what one token makes in a layer in decode that is kept, scores left out."""
+    made = [one for one in lives().decode.made if one.life.name not in ("scores", "weights")]
+    kept = sum(one.size_bytes for one in made if one.life.fate.value == "cached")
+    return Fraction(kept, sum(one.size_bytes for one in made))
+
+
+_SCHEMES = {
+    "en": {
+        "reserve_maximum": "one piece, the longest", "buddy": "one piece, a power of two",
+        "true_length": "one piece, the true length", "paged": "blocks of {}",
+    },
+    "zh": {
+        "reserve_maximum": "整块，按最长", "buddy": "整块，按二的幂", "true_length": "整块，按真实长度",
+        "paged": "分页，每页 {}",
+    },
+}  # fmt: skip
+
+
+def paged_table(lang: str) -> str:
+    """Return the schemes of ``learn paged`` as rows of a table."""
+    rows = []
+    for row in paged().schemes:
+        name = _SCHEMES[lang][row.scheme].format(row.block_tokens)
+        shares = (row.filled_fraction, row.reserved_fraction, row.internal_fraction, row.external_fraction)
+        rows.append(
+            f"| {name} | {' | '.join(percent(share, 1) for share in shares)} | {row.mean_running:.1f} |"
+        )
+    return "\n".join(rows)
+
+
+def below(value: float, bound: float) -> str:
+    """Show a bound that a value keeps; its last digits depend on the machine.
+
+    Raises:
+        ValueError: it does not keep it.
+    """
+    if not 0 <= value < bound:
+        raise ValueError(f"{value} is not below {bound}")
+    return f"< {bound:.0e}"
+
+
 def ms(seconds: Number, digits: int = 1) -> str:
     """Show a time."""
     return f"{float(seconds) * 1000:,.{digits}f} ms"
@@ -225,7 +288,8 @@ NAMES: Mapping[str, Any] = {
     for own in (
         size, token_bytes, cache_bytes, kept_bytes, state_bytes, weight_bytes, parameters, field, layers,
         longest_context, fit, keeping, split, overhead_bytes, measured_case,
-        given_case, by_rule, fit_sentence, rank_rows, card, card_bytes, ms, us, run, b, auto, gb, n, percent, times,
+        given_case, by_rule, fit_sentence, rank_rows, card, card_bytes, flash, paged, lives,
+        kept_share, paged_table, below, ms, us, run, b, auto, gb, n, percent, times,
     )
 } | {
     "kib": kib, "mib": mib, "gib": gib, "KIB": KIB, "MIB": MIB, "GIB": GIB, "K": 1024,
