@@ -117,6 +117,14 @@ TOPICS: dict[str, Topic] = {
         ),
         example="kvgauge learn quantised",
     ),
+    "exercises": Topic(
+        "exercises:learn_exercises",
+        "learn_exercises:draw_exercises",
+        "[EXERCISE]",
+        (OptionRow("answer", ("--answer",), "load", metavar="VALUE"),),
+        needs=(),
+        example="kvgauge learn exercises l2-batch --answer 18GiB",
+    ),
     "pipeline": Topic(
         "pipeline:learn_pipeline",
         "learn_pipeline:draw_pipeline",

@@ -275,4 +275,12 @@ MESSAGES: Mapping[str, str] = {
     "pipeline_next": "next token",
     "pipeline_next_how": "the highest, or drawn",
     "pipeline_loop": "decode: again, with one row more",
+    # exercises
+    "help.verb.learn exercises": "Questions to the chapters; an answer is checked against the library.",
+    "help.option.answer": "Your answer: a number, or a size such as 4.5GiB.",
+    "exercises_how": "kvgauge learn exercises l2-batch --answer 18GiB checks an answer.",
+    "exercise_how": "kvgauge learn exercises {id} --answer VALUE",
+    "exercise_right": "Right: {value}",
+    "exercise_wrong": "No: it is {value}",
+    "exercise_why": "Why: {why}",
 }

@@ -252,4 +252,12 @@ MESSAGES: Mapping[str, str] = {
     "pipeline_next": "下一个 token",
     "pipeline_next_how": "取最高，或抽样",
     "pipeline_loop": "解码：再来一次，多一行",
+    # exercises
+    "help.verb.learn exercises": "各章的练习题；答案由程序库核对。",
+    "help.option.answer": "你的答案：一个数，或 4.5GiB 这样的大小。",
+    "exercises_how": "kvgauge learn exercises l2-batch --answer 18GiB 核对答案。",
+    "exercise_how": "kvgauge learn exercises {id} --answer VALUE",
+    "exercise_right": "正确：{value}",
+    "exercise_wrong": "不对：应为 {value}",
+    "exercise_why": "原因：{why}",
 }

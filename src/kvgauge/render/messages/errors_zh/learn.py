@@ -84,4 +84,10 @@ TABLE: Mapping[str, str] = {
     "for example --ids 1,2,3": "例如 --ids 1,2,3",
     "activations are not held in {0}": "激活不以 {0} 存放",
     "fp32, bf16, fp16 or fp8": "可用 fp32、bf16、fp16 或 fp8",
+    # exercises
+    "answer {0} is not a whole number": "答案 {0} 不是整数",
+    "write it like 47472": "写成 47472",
+    "--answer needs an exercise": "--answer 要与某道练习一起用",
+    "kvgauge learn exercises lists them": "kvgauge learn exercises 列出全部练习",
+    "there is no exercise {0}": "没有练习 {0}",
 }
