@@ -6,6 +6,7 @@ An expression stands in ``docs/learn/source/figures.toml`` under a name; a chapt
 from __future__ import annotations
 
 import contextlib
+import math
 import shlex
 from collections.abc import Callable, Mapping
 from fractions import Fraction
@@ -19,6 +20,7 @@ from kvgauge.hardware import accelerator, parse_gpu
 from kvgauge.lab.activations import learn_activations
 from kvgauge.lab.flash.answer import learn_flash
 from kvgauge.lab.paging.answer import learn_paged
+from kvgauge.lab.walk import learn_walk
 from kvgauge.splits import splits
 from kvgauge.units import GIB, KIB, MIB, format_bytes
 
@@ -221,6 +223,41 @@ def below(value: float, bound: float) -> str:
     return f"< {bound:.0e}"
 
 
+@lru_cache(maxsize=1)
+def walk() -> Any:
+    """Return the answer of ``learn walk`` for the article's example."""
+    return learn_walk("今天天气")
+
+
+def looks_table() -> str:
+    """Return what the newest token sees of each, as rows of a table."""
+    answer = walk()
+    return "\n".join(
+        f"| {answer.tokens[look.position].text} | {look.score:+.2f} | {percent(look.share)} |"
+        for look in answer.attention.looks
+    )
+
+
+def guesses_table() -> str:
+    """Return the likeliest next tokens, as rows of a table."""
+    return "\n".join(f"| {one.text} | {percent(one.share)} |" for one in walk().candidates)
+
+
+def generation_table() -> str:
+    """Return the steps of the generation, as rows of a table."""
+    rows = enumerate(walk().generation.steps, 1)
+    return "\n".join(
+        f"| {number} | {step.tokens} | {step.rows} | {step.rows_without} | {b(step.held_bytes)} |"
+        for number, step in rows
+    )
+
+
+def softmax(*scores: float) -> list[float]:
+    """Return the shares of some scores."""
+    grown = [math.exp(score) for score in scores]
+    return [one / sum(grown) for one in grown]
+
+
 def ms(seconds: Number, digits: int = 1) -> str:
     """Show a time."""
     return f"{float(seconds) * 1000:,.{digits}f} ms"
@@ -289,7 +326,7 @@ NAMES: Mapping[str, Any] = {
         size, token_bytes, cache_bytes, kept_bytes, state_bytes, weight_bytes, parameters, field, layers,
         longest_context, fit, keeping, split, overhead_bytes, measured_case,
         given_case, by_rule, fit_sentence, rank_rows, card, card_bytes, flash, paged, lives,
-        kept_share, paged_table, below, ms, us, run, b, auto, gb, n, percent, times,
+        kept_share, paged_table, walk, looks_table, guesses_table, generation_table, softmax, below, ms, us, run, b, auto, gb, n, percent, times,
     )
 } | {
     "kib": kib, "mib": mib, "gib": gib, "KIB": KIB, "MIB": MIB, "GIB": GIB, "K": 1024,

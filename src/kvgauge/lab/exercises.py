@@ -44,7 +44,8 @@ def _racks(model: str) -> int:
 
 def _state_in_tokens(model: str) -> int:
     cache = _sized(model, no_weights=True).cache
-    return math.ceil(Fraction(cache.fixed_bytes_per_sequence) / cache.growth_bytes_per_token)
+    tokens: int = math.ceil(Fraction(cache.fixed_bytes_per_sequence) / cache.growth_bytes_per_token)
+    return tokens
 
 
 #: What an exercise may ask.
