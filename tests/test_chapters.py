@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+import shlex
 import sys
 from pathlib import Path
 
 import pytest
+
+from kvgauge.cli.app import execute
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tools"))
@@ -86,3 +89,21 @@ def test_a_name_without_an_expression_is_refused(tmp_path):
     source.write_text("{{no.such_name}}", encoding="utf-8")
     with pytest.raises(ValueError, match="no expression is named"):
         chapters.build(source, "en")
+
+
+def commands() -> list[str]:
+    """Return every command that the chapters and their index name, placeholders left out."""
+    found = set()
+    for page in [ROOT / "docs/learn/README.md", *(ROOT / "docs/learn").glob("??/*.md")]:
+        text = page.read_text(encoding="utf-8")
+        found |= set(re.findall(r"^kvgauge [a-z].*$", text, re.MULTILINE))
+        found |= set(re.findall(r"`(kvgauge [^`]*)`", text))
+    named = {f"kvgauge {verb}" for verb in ("size", "explain", "fit", "plan", "verify")}
+    return sorted(line for line in found - named if not re.search(r"\b(MODEL|VALUE)\b", line))
+
+
+@pytest.mark.parametrize("command", commands())
+def test_every_command_of_the_chapters_runs(command, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "100")
+    assert execute([*shlex.split(command.removeprefix("kvgauge ")), "--offline"]) == 0
+    assert capsys.readouterr().out.strip()

@@ -326,7 +326,8 @@ NAMES: Mapping[str, Any] = {
         size, token_bytes, cache_bytes, kept_bytes, state_bytes, weight_bytes, parameters, field, layers,
         longest_context, fit, keeping, split, overhead_bytes, measured_case,
         given_case, by_rule, fit_sentence, rank_rows, card, card_bytes, flash, paged, lives,
-        kept_share, paged_table, walk, looks_table, guesses_table, generation_table, softmax, below, ms, us, run, b, auto, gb, n, percent, times,
+        kept_share, paged_table, walk, looks_table, guesses_table, generation_table, softmax,
+        below, ms, us, run, b, auto, gb, n, percent, times,
     )
 } | {
     "kib": kib, "mib": mib, "gib": gib, "KIB": KIB, "MIB": MIB, "GIB": GIB, "K": 1024,

@@ -45,7 +45,7 @@ class Topic(NamedTuple):
 
 
 #: Rows that several topics take; an option has one meaning, whatever the topic.
-CONTEXT = OptionRow("tokens", ("--tokens",), "load", metavar="TOKENS")
+CONTEXT = OptionRow("tokens", ("--tokens", "--context"), "load", metavar="TOKENS")
 MEASURE = OptionRow("measure", ("--measure",), "load", "flag")
 DTYPE = OptionRow("dtype", ("--dtype",), "dtypes", metavar="DTYPE")
 SEED = OptionRow("seed", ("--seed",), "load", "count", "N")

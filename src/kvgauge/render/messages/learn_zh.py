@@ -10,9 +10,8 @@ NOTES: Mapping[str, str] = {
     **lab_zh.NOTES,
     "characters_unknown": "词表中没有的字符：{count} 个；它们共用一个编号",
     "norms_elsewhere": "该模型在注意力和 FFN 之后也有归一化；这里各只列出之前的一个",
-    "layers_left_out": "未列出 {count} 层：这里没有描述它们的类型",
     "layers_not_drawn": "有 {count} 层形状不同，没有画出；缓存总量已包含它们",
-    "layers_left_out": "未列出 {count} 层：它们不是普通注意力加 FFN 的结构",
+    "layers_left_out": "未列出 {count} 层：这里没有描述它们的类型",
 }
 
 MESSAGES: Mapping[str, str] = {
