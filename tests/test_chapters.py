@@ -96,7 +96,8 @@ def commands() -> list[str]:
     found = set()
     for page in [ROOT / "docs/learn/README.md", *(ROOT / "docs/learn").glob("??/*.md")]:
         text = page.read_text(encoding="utf-8")
-        found |= set(re.findall(r"^kvgauge [a-z].*$", text, re.MULTILINE))
+        for block in re.findall(r"^```\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
+            found |= {line for line in block.splitlines() if line.startswith("kvgauge ")}
         found |= set(re.findall(r"`(kvgauge [^`]*)`", text))
     named = {f"kvgauge {verb}" for verb in ("size", "explain", "fit", "plan", "verify")}
     return sorted(line for line in found - named if not re.search(r"\b(MODEL|VALUE)\b", line))
