@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import contextlib
 import math
+import os
 import shlex
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from functools import lru_cache
 from io import StringIO
 from typing import Any
+from unittest.mock import patch
 
 import kvgauge
 from kvgauge.cli.app import execute
@@ -25,6 +27,8 @@ from kvgauge.splits import splits
 from kvgauge.units import GIB, KIB, MIB, format_bytes
 
 Number = int | float | Fraction
+#: Width of a command's output on a page.
+COLUMNS = 96
 
 
 @lru_cache(maxsize=256)
@@ -271,7 +275,8 @@ def us(seconds: Number, digits: int = 1) -> str:
 def run(command: str) -> str:
     """Return what a command prints, ``kvgauge`` left out."""
     printed = StringIO()
-    with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(StringIO()):
+    as_wide = patch.dict(os.environ, COLUMNS=str(COLUMNS))  # a page is as wide wherever it is built
+    with as_wide, contextlib.redirect_stdout(printed), contextlib.redirect_stderr(StringIO()):
         code = execute([*shlex.split(command), "--color", "never"])
     if code:
         raise RuntimeError(f"kvgauge {command}: exit {code}")

@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from math import prod
 
 from kvgauge.architecture import Note
+from kvgauge.errors import FeatureUnsupportedError
 from kvgauge.lab.activations import LayerLife, learn_activations
+from kvgauge.lab.mixers import Attention
 from kvgauge.models import Model, ModelLike
 from kvgauge.weights import Part
 
@@ -90,15 +92,21 @@ def learn_pipeline(
     ((32, 1, 32768), 4831838208)
     """
     lives = learn_activations(model, tokens=tokens, dtype=dtype, offline=offline)
-    drawn = max(lives.groups, key=lambda group: len(group.indices))
-    kept = drawn.shape.kept.rows(lives.tokens)
-    row = drawn.cached_bytes // kept if kept else 0
+    drawable = [group for group in lives.groups if _is_drawable(group)]
+    if not drawable:
+        raise FeatureUnsupportedError(
+            f"none of the {lives.model.architecture.num_layers} layers is plain attention with an FFN",
+            hint="kvgauge learn activations shows layers of other kinds",
+        )
+    drawn = max(drawable, key=lambda group: len(group.indices))
+    row = _row_bytes(drawn, lives.element_bytes)
+    kept = drawn.cached_bytes // row
     return PipelineAnswer(
         lives.model,
         lives.tokens,
         len(drawn.indices),
         _vocabulary(lives.model),
-        _stages(drawn, lives.element_bytes, _vocabulary(lives.model)),
+        _stages(drawn, kept, lives.element_bytes, _vocabulary(lives.model)),
         drawn.cached_bytes,
         sum(len(group.indices) * group.cached_bytes for group in lives.groups),
         -(-kept // PAGE_TOKENS),
@@ -113,13 +121,26 @@ def _vocabulary(model: Model) -> int:
     return next((each.family.shape[0] for each in families if each.family.part is Part.EMBEDDING), 0)
 
 
-def _stages(drawn: LayerLife, element_bytes: int, vocabulary: int) -> dict[str, Stage]:
-    shape = drawn.shape
-    kept = (shape.kept.rows(drawn.prefill.queries), shape.kv_heads)
+def _is_drawable(group: LayerLife) -> bool:
+    """Whether a layer is attention that keeps rows of its own, with an FFN behind it."""
+    mixer = group.shape.mixer
+    return isinstance(mixer, Attention) and not mixer.is_borrowed and bool(group.shape.ffn)
+
+
+def _row_bytes(group: LayerLife, element_bytes: int) -> int:
+    """Return what one token leaves in a layer."""
+    mixer = group.shape.mixer
+    assert isinstance(mixer, Attention)  # noqa: S101 - of a drawable layer
+    return mixer.kv_heads * (mixer.key_width + mixer.value_width) * element_bytes
+
+
+def _stages(drawn: LayerLife, kept: int, element_bytes: int, vocabulary: int) -> dict[str, Stage]:
+    mixer = drawn.shape.mixer
+    assert isinstance(mixer, Attention)  # noqa: S101 - as above
     beside = {
         "logits": (1, vocabulary),
-        "cached_keys": (*kept, shape.key_width),
-        "cached_values": (*kept, shape.value_width),
+        "cached_keys": (kept, mixer.kv_heads, mixer.key_width),
+        "cached_values": (kept, mixer.kv_heads, mixer.value_width),
     }
     made = [Stage(one.life.name, one.dimensions, one.size_bytes) for one in drawn.decode.made]
     rest = [Stage(code, sides, prod(sides) * element_bytes) for code, sides in beside.items()]

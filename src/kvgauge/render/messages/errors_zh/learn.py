@@ -90,4 +90,6 @@ TABLE: Mapping[str, str] = {
     "--answer needs an exercise": "--answer 要与某道练习一起用",
     "kvgauge learn exercises lists them": "kvgauge learn exercises 列出全部练习",
     "there is no exercise {0}": "没有练习 {0}",
+    "none of the {0} layers is plain attention with an FFN": "{0} 层中没有普通注意力加 FFN 的层",
+    "kvgauge learn activations shows layers of other kinds": "kvgauge learn activations 可以显示其他类型的层",
 }
