@@ -143,7 +143,7 @@ def test_a_line_of_the_greatest_length_is_read(monkeypatch):
 
 
 def test_keywords_are_those_of_size():
-    files = {"progress", "local_files", "gpu_file", "check"}
+    files = {"progress", "local_files", "gpu_file", "check", "command"}
     for call, known in ((kvgauge.size, SIZE), (kvgauge.fit, FIT), (kvgauge.verify, {**VERIFY, "log": ()})):
         assert set(known) == set(inspect.signature(call).parameters) - files
     assert set(COMPARE) - {"models"} == set(SIZE) - {"model"}

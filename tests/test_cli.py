@@ -269,7 +269,7 @@ def test_bare_command_shows_three_examples(kv):
         (("qwen.json", "--kv-memory", "1GiB", "--engine", "theory"), 1, "feature_unsupported"),
         (("qwen.json", "--engine", "vllm", "--engine-args", "--max-model-length 4"), 2, "invalid_request"),
         (("qwen.json", "--weights", "int5"), 2, "invalid_request"),
-        (("--command", "vllm serve x"), 1, "feature_unsupported"),
+        (("--command", "ls -l"), 2, "invalid_request"),
         (("qwen.json", "--engine", "no-such-engine"), 2, "invalid_request"),
     ],
 )

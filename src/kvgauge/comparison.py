@@ -126,7 +126,10 @@ def compare(models: Iterable[ModelLike | Unfound], **size_kwargs: Any) -> Compar
     """
     if isinstance(models, str | Mapping | Model):
         raise InvalidRequestError("compare takes a list of models", hint="compare([a, b])", field="MODEL")
-    rows = [_sized(model, size_kwargs) for model in models]
+    named: list[ModelLike | Unfound | None] = list(models)
+    if not named and size_kwargs.get("command") is not None:
+        named = [None]  # the one that the launch line names
+    rows = [_sized(model, size_kwargs) for model in named]
     if not rows:
         raise InvalidRequestError("there is no model to compare", hint="give two or more", field="MODEL")
     errors = [row.error for row in rows]
@@ -136,7 +139,7 @@ def compare(models: Iterable[ModelLike | Unfound], **size_kwargs: Any) -> Compar
     return Comparison(tuple(_related(row, rows[0], rank) for row, rank in zip(rows, ranks, strict=True)))
 
 
-def _sized(model: ModelLike | Unfound, size_kwargs: Mapping[str, Any]) -> ComparisonRow:
+def _sized(model: ModelLike | Unfound | None, size_kwargs: Mapping[str, Any]) -> ComparisonRow:
     if isinstance(model, Unfound):
         return ComparisonRow(model.name, error=model.error)
     try:
@@ -146,9 +149,11 @@ def _sized(model: ModelLike | Unfound, size_kwargs: Mapping[str, Any]) -> Compar
     return ComparisonRow(result.model.raw.id, result)
 
 
-def _name(model: ModelLike) -> str:
+def _name(model: ModelLike | None) -> str:
     if isinstance(model, Model):
         return model.raw.id
+    if model is None:
+        return "--command"
     return str(model.get("_name_or_path") or "config") if isinstance(model, Mapping) else str(model)
 
 

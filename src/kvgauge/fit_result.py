@@ -18,6 +18,7 @@ from kvgauge.size_result import Request, request_dict
 if TYPE_CHECKING:
     from kvgauge.card_budget import Spread
     from kvgauge.estimate import Estimate
+    from kvgauge.launching import Launch
     from kvgauge.weight_answer import WeightAnswer
 
 EXIT_DOES_NOT_FIT = 3
@@ -224,13 +225,18 @@ class FitResult:
     pool: Pool
     max_context: Reach
     max_sequences: Reach
-    launch_command: str
+    launch: Launch
     suggestions: tuple[Suggestion, ...]
     notes: tuple[Note, ...]
     details: dict[str, object]
     weights: WeightAnswer | None = None
     left: Spread | None = None
     check: bool = False
+
+    @property
+    def launch_command(self) -> str:
+        """The line that starts the engine for this load."""
+        return self.launch.command
 
     @property
     def exit_code(self) -> int:
@@ -258,6 +264,7 @@ class FitResult:
             "max_context_limited_by": self.max_context.limited_by,
             "max_sequences_limited_by": self.max_sequences.limited_by,
             "launch_command": self.launch_command,
+            "launch_steps": [step.to_dict() for step in self.launch.steps],
             "suggestions": [suggestion.to_dict() for suggestion in self.suggestions],
             "engine": {
                 "name": self.request.engine,

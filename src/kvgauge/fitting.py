@@ -12,6 +12,8 @@ from kvgauge.engines import ENGINES
 from kvgauge.fit_asking import Posed, Question, pose
 from kvgauge.fit_result import Device, FitResult, Suggestion, Verdict
 from kvgauge.fit_search import Search, largest
+from kvgauge.launch_lines import with_command
+from kvgauge.launching import launch_of
 from kvgauge.models import Model, ModelLike, load
 from kvgauge.preparing import Options
 from kvgauge.readers import is_gguf
@@ -28,8 +30,9 @@ GGUF_ENGINE = "llama.cpp"
 
 
 def fit(
-    model: ModelLike,
+    model: ModelLike | None = None,
     *,
+    command: str | None = None,
     gpu: str | None = None,
     num_gpus: int | None = None,
     memory: int | str | None = None,
@@ -73,6 +76,7 @@ def fit(
 
     Args:
         model: anything ``load`` accepts.
+        command: a whole launch line: it says engine and flags, and the model where ``model`` is None.
         gpu: a card by name, ``NAME:COUNT`` for several; it sets the engine's defaults.
         memory: ``SIZE[:COUNT]``, what the runtime reports as the card's total; in place of that of ``gpu``.
         gpu_file: JSON with devices of your own, which ``gpu`` may name.
@@ -95,6 +99,7 @@ def fit(
     >>> pool.num_blocks, pool.capacity_tokens  # Qwen3-8B, as its start-up log prints them
     (32184, 514944)
     """
+    model, engine, engine_args = with_command(command, model, engine, engine_args)
     loaded = load(
         model, overrides=overrides, revision=revision, refresh=refresh, offline=offline, progress=progress
     )
@@ -127,6 +132,7 @@ def _answer(posed: Posed, *, suggests: bool) -> FitResult:
     longest, widest = posed.longest, posed.widest
     pool_bytes = search.pool_bytes(asked, longest)
     admission = asked.admission(pool_bytes)
+    launch = launch_of(posed, pool_bytes)
     return FitResult(
         prepared.model,
         prepared.request,
@@ -137,7 +143,7 @@ def _answer(posed: Posed, *, suggests: bool) -> FitResult:
         asked.pool(pool_bytes),
         longest,
         widest,
-        asked.launch_command(prepared.model.raw.id, pool_bytes),
+        launch,
         _suggestions(posed, admission) if suggests else (),
         (
             *prepared.notes,
@@ -146,6 +152,7 @@ def _answer(posed: Posed, *, suggests: bool) -> FitResult:
             *prepared.late_notes,
             *_assumed(search, asked),
             *_overdrawn(search, asked, verdict),
+            *launch.notes,
         ),
         asked.details,
         posed.weighed,

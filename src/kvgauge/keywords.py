@@ -30,6 +30,9 @@ _LOAD: Mapping[str, Kinds] = {
 #: Keywords of ``kvgauge.size``, and of ``explain``.
 SIZE: Mapping[str, Kinds] = {"model": _MODEL, **_LOAD, **FINDING}
 
+#: The same in a line of a file, which may name a launch line; over HTTP a model is found in another way.
+LINE: Mapping[str, Kinds] = {**SIZE, "command": _TEXT}
+
 #: Keywords of ``kvgauge.compare``.
 COMPARE: Mapping[str, Kinds] = {"models": (list,), **_LOAD, **FINDING}
 

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from kvgauge.sources.weight_files import Progress
 
 DEFAULT_CONTEXT_TOKENS = 32768
+#: Engines whose flags are known by version.
+FLAGGED = frozenset({"vllm", "sglang"})
 _LONGEST_SHARE = 12
 
 
@@ -129,6 +131,10 @@ def prepare(
         from kvgauge.told_flags import flags_first  # noqa: PLC0415 - few give flags
 
         options, flag_notes = flags_first(options, told)
+    if name in FLAGGED:
+        from kvgauge.engines.flag_tables import refuse_lacking  # noqa: PLC0415 - engines without flags
+
+        refuse_lacking(name, version, engine_args, _asked_ranks(options))
     reserve = _reserve(options.max_model_len, architecture)
     workload = _workload(architecture, options, reserve)
     dtypes = RequestedDtypes(
@@ -171,6 +177,12 @@ def prepare(
         parallel_notes(workload, spread, loaded.raw.config),
         architecture,
     )
+
+
+def _asked_ranks(options: Options) -> tuple[str, ...]:
+    """Return the kinds of ranks of which there are several."""
+    counts = {"tp": options.tp, "pp": options.pp, "dp": options.dp, "dcp": options.dcp}
+    return tuple(name for name, count in counts.items() if count is not None and count > 1)
 
 
 def _weight_paths(model: Model) -> tuple[str, ...]:

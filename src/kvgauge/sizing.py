@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from kvgauge.architecture import ModelArchitecture, Note
 from kvgauge.cache import CacheAnswer
 from kvgauge.engines import load_engine
+from kvgauge.launch_lines import with_command
 from kvgauge.models import Model, ModelLike, load
 from kvgauge.preparing import Options, Prepared, prepare
 from kvgauge.size_result import SizeResult
@@ -21,8 +22,9 @@ if TYPE_CHECKING:
 
 
 def size(
-    model: ModelLike,
+    model: ModelLike | None = None,
     *,
+    command: str | None = None,
     context: int | str | None = None,
     max_model_len: int | str | None = None,
     sequences: int | None = None,
@@ -54,6 +56,7 @@ def size(
 
     Args:
         model: anything ``load`` accepts.
+        command: a whole launch line: it says engine and flags, and the model where ``model`` is None.
         context: tokens of one sequence; None is the lesser of 32,768 and the model's limit, "max" the limit.
         max_model_len: tokens that the engine is told to reserve; alone it is the context too.
         kv_dtype: dtype of K and V; ``k_dtype`` and ``v_dtype`` go before it. None or "auto": what the
@@ -71,6 +74,7 @@ def size(
     >>> size(config, context="32k").cache.total_bytes  # Qwen3-8B: 4.5 GiB
     4831838208
     """
+    model, engine, engine_args = with_command(command, model, engine, engine_args)
     options = Options(
         context, max_model_len, sequences, encoder_tokens, image_tokens, shared_prefix,
         kv_dtype, k_dtype, v_dtype, state_dtype, index_dtype, mtp, tp, pp, dp, ep, dcp,

@@ -92,7 +92,8 @@ def in_order(argv: Sequence[str]) -> list[str]:
     first = next(positionals(args), None)
     if first is None:
         about = [word for word in args if word in _GROUP_FLAGS]
-        return about[:1] if about or not args else ["size", *args]
+        verb = "fit" if _names_device(args) else "size"
+        return about[:1] if about or not args else [verb, *args]
     if first.text == "help":
         verb = next((word.text for word in positionals(args[first.position + 1 :])), "")
         rest = args[first.position + 1 :]

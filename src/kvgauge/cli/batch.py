@@ -12,7 +12,7 @@ from kvgauge.cli.failures import as_known
 from kvgauge.cli.output import OutputFailedError, Settings, write_error, write_json
 from kvgauge.cli.requests import size_keywords
 from kvgauge.errors import DamagedFileError, InvalidRequestError, KvgaugeError, ModelNotFoundError
-from kvgauge.keywords import SIZE, Kinds, checked
+from kvgauge.keywords import LINE, Kinds, checked
 from kvgauge.render.answer_json import size_json
 from kvgauge.sizing import size
 from kvgauge.sources.json_text import parse_object
@@ -36,9 +36,9 @@ def run_batch(settings: Settings, values: dict[str, Any]) -> int:
         defaults["model"] = values["model"]
 
     def answer(request: dict[str, Any]) -> Mapping[str, object]:
-        return size_json(size(request.pop("model"), **request), settings.texts)
+        return size_json(size(request.pop("model", None), **request), settings.texts)
 
-    return answer_lines(settings, values["ndjson"], defaults, SIZE, answer)
+    return answer_lines(settings, values["ndjson"], defaults, LINE, answer)
 
 
 def refuse_beside(values: Mapping[str, Any], *names: str) -> None:
@@ -129,6 +129,6 @@ def _request(
         error.hint = _EXAMPLE
         raise
     request = {**defaults, **checked(given, keywords, _EXAMPLE)}
-    if "model" not in request:
+    if "model" not in request and "command" not in request:
         raise InvalidRequestError("MODEL is missing", hint=_EXAMPLE, field="model")
     return request

@@ -107,6 +107,11 @@ def _print_help(ctx: click.Context, param: click.Parameter, value: bool) -> None
     ctx.exit(0)
 
 
+#: Commands that need a model, and the parameters that name one.
+_OF_A_MODEL = ("size", "explain", "fit", "compare", "plan")
+_NAME_A_MODEL = ("model", "models", "ndjson", "command")
+
+
 class Command(click.Command):
     """A command that says in our words what is one word too many, or missing."""
 
@@ -118,8 +123,7 @@ class Command(click.Command):
         if ctx.resilient_parsing:
             return rest
         values = ctx.params
-        given_model = values.get("model") or values.get("models")
-        if self.name in ("size", "plan") and not given_model and not values["ndjson"]:
+        if self.name in _OF_A_MODEL and not any(values.get(name) for name in _NAME_A_MODEL):
             raise click.MissingParameter(ctx=ctx, param_hint="MODEL")
         if ctx.args:
             from kvgauge.cli.failures import too_many_words  # noqa: PLC0415
@@ -134,10 +138,8 @@ def make_command(verb: str) -> click.Command:
     """Build the command of a verb."""
     params: list[click.Parameter] = [_help_option(), *(make_option(row) for row in VERB_OPTIONS[verb])]
     if verb in ("size", "explain", "fit"):
-        params.append(click.Argument(["model"], required=verb != "size"))
-    elif verb == "compare":
-        params.append(click.Argument(["models"], nargs=-1, required=True, metavar="MODEL..."))
-    elif verb == "plan":
+        params.append(click.Argument(["model"], required=False))
+    elif verb in ("compare", "plan"):
         params.append(click.Argument(["models"], nargs=-1, metavar="MODEL..."))
     elif verb == "verify":
         params.append(click.Argument(["log"]))

@@ -40,6 +40,7 @@ LOAD = (
     OptionRow("dcp", ("--dcp", "--decode-context-parallel-size", "-dcp"), "parallel", "count", "N"),
     OptionRow("engine", ("--engine",), "engine", metavar="NAME[@VERSION]"),
     OptionRow("engine_args", ("--engine-args",), "engine"),
+    OptionRow("command", ("--command",), "engine", metavar="LINE"),
     OptionRow("override", ("--override",), "engine", "list", "KEY=VALUE"),
     OptionRow("revision", ("--revision",), "engine", metavar="NAME"),
     OptionRow("refresh", ("--refresh",), "engine", "flag"),
@@ -101,7 +102,7 @@ OUTPUT = (
 )
 
 _LATER_VALUES = (
-    "--gpu", "--gpu-file", "--memory", "--kv-memory", "--utilization", "--reserve", "--command",
+    "--gpu", "--gpu-file", "--memory", "--kv-memory", "--utilization", "--reserve",
     "--emit", "--price-file",
 )  # fmt: skip
 

@@ -43,7 +43,7 @@ def run_plan(settings: Settings, values: dict[str, Any]) -> int:
     keywords |= {name: values[name] for name in _OWN if values[name] is not None}
     if values["ndjson"]:
         return _batch(settings, values, keywords)
-    models = values["models"]
+    models = values["models"] or (None,)  # the one of the launch line
     if len(models) == 1:
         return _show(models[0], keywords, settings, values)
     settings = replace(settings, lines=settings.json)
@@ -54,12 +54,14 @@ def run_plan(settings: Settings, values: dict[str, Any]) -> int:
         except (KeyboardInterrupt, OutputFailedError):
             raise
         except Exception as error:
-            write_error(as_known(error, settings.texts), settings, about=model)
+            write_error(as_known(error, settings.texts), settings, about=model or "--command")
             codes.append(1)
     return 1 if 1 in codes else max(codes)
 
 
-def _show(model: str, keywords: Mapping[str, Any], settings: Settings, values: Mapping[str, Any]) -> int:
+def _show(
+    model: str | None, keywords: Mapping[str, Any], settings: Settings, values: Mapping[str, Any]
+) -> int:
     """Answer one model."""
     result = _planned({"model": model, **keywords}, settings)
     emitted = _emit(result, values)
@@ -108,7 +110,7 @@ def _planned(request: dict[str, Any], settings: Settings) -> PlanResult:
     """Ask the library; a terminal sees how far it is."""
     line = ProgressLine(settings.texts, "progress_plan")
     try:
-        return plan(request.pop("model"), **request, progress=ProgressLine(settings.texts), watch=line)
+        return plan(request.pop("model", None), **request, progress=ProgressLine(settings.texts), watch=line)
     finally:
         line.clear()
 

@@ -11,7 +11,7 @@ from kvgauge.errors import InvalidRequestError
 _PASSED_ON = (
     "context", "max_model_len", "sequences", "encoder_tokens", "image_tokens", "shared_prefix",
     "kv_dtype", "k_dtype", "v_dtype", "state_dtype", "index_dtype", "mtp", "tp", "pp", "dp", "ep", "dcp",
-    "engine", "engine_args", "weights", "revision",
+    "engine", "engine_args", "command", "weights", "revision",
 )  # fmt: skip
 
 #: What may stand as a value of ``--override`` without quotes: bfloat16, Qwen3ForCausalLM, a/b.

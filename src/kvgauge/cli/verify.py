@@ -11,7 +11,8 @@ from kvgauge.render.answer_json import verify_json
 from kvgauge.verification.verifying import verify
 
 _PASSED_ON = (
-    "model", "engine", "gpu", "context", "max_model_len", "sequences", "kv_dtype", "k_dtype", "v_dtype",
+    "model", "engine", "command", "gpu", "context", "max_model_len", "sequences", "kv_dtype", "k_dtype",
+    "v_dtype",
     "state_dtype",
     "mtp", "tp", "pp", "dp", "dcp", "utilization", "weights", "revision",
 )  # fmt: skip

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from kvgauge.data import read_data
 from kvgauge.engines.flag_words import split_words
+from kvgauge.errors import FeatureUnsupportedError
 
 #: What a flag says, beside the options of a load.
 BATCHED_TOKENS, EAGER, OFFLOAD, MAX_SEQUENCES = "batched_tokens", "eager", "offload", "max_sequences"
@@ -96,6 +97,28 @@ def lacking(engine: str, version: str | None, args: str) -> tuple[FlagRow, ...]:
     return tuple(row for row in rows if row.flag in given and not has_flag(row, engine, version))
 
 
+def refuse_lacking(engine: str, version: str | None, args: str, options: Iterable[str]) -> None:
+    """Refuse flags that a version lacks, and options that none of its flags says.
+
+    Args:
+        options: names of options that need a flag.
+
+    Raises:
+        FeatureUnsupportedError: a flag or option is lacking; the hint says which versions have it.
+    """
+    if version is None:
+        return
+    found = list(lacking(engine, version, args)) if args else []
+    for option in options:
+        rows = [row for row in flag_rows(engine) if row.option == option]
+        if rows and not any(has_flag(row, engine, version) for row in rows):
+            found.append(rows[0])
+    if found:
+        row = found[0]
+        hint = f"{row.since} and later have it" if row.since else f"its last version with it is {row.until}"
+        raise FeatureUnsupportedError(f"{engine} {version} has no {row.flag}", hint=hint, field="engine")
+
+
 def _dashed(word: str) -> str:
     return word.replace("_", "-") if word.startswith("--") else word
 
@@ -139,4 +162,7 @@ def stating(args: str, engine: str, option: str, value: str | None, version: str
     return " ".join(filter(None, (rest, flag, shlex.quote(value) if value else "")))
 
 
-__all__ = ["FlagRow", "flag_for", "flag_rows", "has_flag", "lacking", "spellings", "stating", "without_flags"]
+__all__ = [
+    "FlagRow", "flag_for", "flag_rows", "has_flag", "lacking", "refuse_lacking", "spellings", "stating",
+    "without_flags",
+]  # fmt: skip

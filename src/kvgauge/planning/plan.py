@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from kvgauge.errors import InvalidRequestError
 from kvgauge.fitting import default_engine, fit
+from kvgauge.launch_lines import with_command
 from kvgauge.models import ModelLike, load
 from kvgauge.planning.asking import AXES, Asked, context_of
 from kvgauge.planning.cases import Case, Formats
@@ -30,8 +31,9 @@ MAX_TOP = 100
 
 
 def plan(
-    model: ModelLike,
+    model: ModelLike | None = None,
     *,
+    command: str | None = None,
     gpu: str | None = None,
     memory: int | str | None = None,
     gpu_file: str | None = None,
@@ -81,6 +83,7 @@ def plan(
 
     Args:
         model: anything ``load`` accepts.
+        command: a whole launch line, as in ``fit``.
         gpu: a card by name, ``NAME:COUNT`` where there are no more than that, several joined by commas, or
             ``all``; None: those that the catalogue marks (``planned``).
         memory: ``SIZE[:COUNT]``, what the runtime reports of a card, in place of that of ``gpu``.
@@ -107,6 +110,7 @@ def plan(
     >>> found.best.num_gpus, found.best.parallelism.tensor
     (4, 4)
     """
+    model, engine, engine_args = with_command(command, model, engine, engine_args)
     loaded = load(
         model, overrides=overrides, revision=revision, refresh=refresh, offline=offline, progress=progress
     )

@@ -11,6 +11,7 @@ from kvgauge.render.fit_facts import (
     fit_headline,
     fit_lines,
     fit_load_rows,
+    launch_lines,
     pool_parts,
     pool_rows,
 )
@@ -38,8 +39,8 @@ def draw_fit(result: FitResult, view: View) -> str:
             grid.add_texts(*row)
         parts += ["", grid]
     if result.launch_command:
-        command = Padding(plain(result.launch_command), (0, 0, 0, 2))
-        parts += ["", plain(view.texts("fit_launch_title"), "bold"), command]
+        shown = [Padding(plain(line), (0, 0, 0, 2)) for line in launch_lines(result, view)]
+        parts += ["", plain(view.texts("fit_launch_title"), "bold"), *shown]
     load = Padding(labelled(fit_load_rows(result, view)), (0, 0, 0, 2))
     parts += ["", plain(view.texts("assumed_title"), "bold"), load]
     return view.draw(*parts)

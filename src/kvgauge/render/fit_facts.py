@@ -227,6 +227,14 @@ def _card(result: FitResult, view: View) -> str:
     return view.texts("fit_card" if name else "fit_card_alone", name=name, size=view.size(memory))
 
 
+def launch_lines(result: FitResult, view: View) -> list[str]:
+    """Return the launch command, or those of every machine where there are several."""
+    steps = result.launch.steps
+    if not steps:
+        return [clean(result.launch_command)]
+    return [view.texts(f"launch.{step.where}", command=clean(step.command)) for step in steps]
+
+
 def fit_sheet(result: FitResult, view: View) -> Sheet:
     """Return the answer as title, lines and tables."""
     lines = tuple(view.texts("subject", name=label) + value for label, value in fit_lines(result, view))
@@ -235,6 +243,8 @@ def fit_sheet(result: FitResult, view: View) -> Sheet:
     groups = TableOf(names, tuple(pool_rows(result, view)), right)
     load = TableOf((view.texts("assumed_title"), ""), tuple(fit_load_rows(result, view)))
     tables = (groups,) if result.pool.groups else ()
+    launch = Listing("", "\n".join(launch_lines(result, view)))
     return Sheet(
-        fit_headline(result, view), (*lines, *tables, load, Listing("", clean(result.launch_command)))
+        fit_headline(result, view),
+        (*lines, *tables, load, launch),
     )

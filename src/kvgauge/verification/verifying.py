@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from kvgauge.architecture import Note
 from kvgauge.errors import InvalidFieldError
+from kvgauge.launch_lines import read_launch_line
 from kvgauge.models import ModelLike
 from kvgauge.replay.outcomes import Outcome
 from kvgauge.replay.replaying import outcomes
@@ -33,6 +34,7 @@ def verify(
     model: ModelLike | None = None,
     engine: str | None = None,
     engine_args: str = "",
+    command: str | None = None,
     gpu: str | None = None,
     context: int | str | None = None,
     max_model_len: int | str | None = None,
@@ -63,6 +65,7 @@ def verify(
             the local caches, or what llama.cpp prints of it.
         engine: ``name[@version]`` where the log does not tell.
         engine_args: flags that the log does not show; they win over those that it does.
+        command: the launch line that made the log; its engine, flags and model are taken like those above.
         gpu: the card.
         local_files: as in ``load``, for the names of models in the log too.
 
@@ -77,6 +80,10 @@ def verify(
         "dp": dp,
         "dcp": dcp, "utilization": utilization,
     }  # fmt: skip
+    if command is not None:
+        line = read_launch_line(command)
+        model = model if model is not None else line.model or None
+        engine, engine_args = engine or line.engine_name, " ".join(filter(None, (line.args, engine_args)))
     name, _, version = (engine or "").partition("@")
     told = Told(
         model, _engine(name), version or None, engine_args, gpu, weights,

@@ -13,11 +13,20 @@ def launch_command(model: str, settings: LlamaSettings, args: str, told: Mapping
     own = shlex.split(args)
     if own and not own[0].startswith("-") and "=" not in own[0]:
         own = own[1:]
-    words = ["llama-server", *([] if {"-m", "--model", "-hf", "-hfr"} & set(own) else ["-m", model])]
+    named = {"-m", "--model", "-hf", "-hfr", "--hf-repo"} & {word.partition("=")[0] for word in own}
+    words = ["llama-server", *([] if named else _model_words(model))]
     for flag, value, option in _flags(settings):
         if option not in told:
             words += [flag, value] if value else [flag]
     return shlex.join([*words, *own])
+
+
+def _model_words(model: str) -> list[str]:
+    """Return the flags for a file of a hub, or for a path."""
+    repository, colon, file = model.partition(":")
+    if colon and repository.count("/") == 1 and file.endswith(".gguf") and not repository.startswith("."):
+        return ["-hf", repository, "--hf-file", file]
+    return ["-m", model]
 
 
 def _flags(settings: LlamaSettings) -> Iterator[tuple[str, str, str]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
+from kvgauge.engines.flag_tables import flag_rows, has_flag
 from kvgauge.engines.sglang.flags import VALUES, parse_flags
 from kvgauge.engines.sglang.pool import SglangPlan
 from kvgauge.engines.sglang.settings import SglangSettings
@@ -21,7 +22,10 @@ def launch_command(model: str, plan: SglangPlan, args: str, max_requests: int | 
     """
     given, plain = parse_flags(args), SglangSettings()
     words = [*_START, "--model-path", model]
+    lacking = {row.flag for row in flag_rows("sglang") if not has_flag(row, "sglang", plan.settings.version)}
     for flag, value in _flags(plan, max_requests):
+        if flag in lacking:
+            continue
         name = VALUES[flag][0] if flag in VALUES else "speculation" if "speculative" in flag else ""
         if not name or getattr(given, name) == getattr(plain, name):
             words += [flag, value]

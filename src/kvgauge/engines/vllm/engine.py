@@ -118,14 +118,17 @@ class VllmEngine(PlainEngine):
             FeatureUnsupportedError: this version, card or dtype can't hold the model.
         """
         settings = settings_of(workload, dtypes, version=version, args=args, setup=setup)
-        found = plan(architecture, settings)
+        told_sequences = settings.max_sequences
+        found, settings = _planned(architecture, settings, workload)
         if workload.shared_prefix_tokens and not found.schedule.prefix_caching:
             raise FeatureUnsupportedError(
                 "vllm shares no prefix here: prefix caching is off",
                 hint="leave --shared-prefix out, or turn it on with --enable-prefix-caching",
                 field="shared-prefix",
             )
-        return VllmCapacity(found, settings, architecture, workload, args, setup.reserve_tokens)
+        return VllmCapacity(
+            found, settings, architecture, workload, args, setup.reserve_tokens, told_sequences
+        )
 
     def host_weight_bytes(self, args: str) -> int:
         """Return what ``--cpu-offload-gb`` says."""
@@ -176,6 +179,18 @@ def settings_of(
     return parse_flags(args, base)
 
 
+def _planned(
+    architecture: ModelArchitecture, settings: VllmSettings, workload: Workload
+) -> tuple[VllmPlan, VllmSettings]:
+    """Return the plan for a load; more sequences than the default are allowed as the launch command does."""
+    found = plan(architecture, settings)
+    each = -(-workload.sequences // settings.data)
+    if settings.max_sequences is not None or each <= found.schedule.sequences:
+        return found, settings
+    allowed = replace(settings, max_sequences=each)
+    return plan(architecture, allowed), allowed
+
+
 def _gpu(setup: Setup) -> GpuClass:
     card = setup.card
     return DEFAULT_GPU if card is None else GpuClass(card.name, card.capability, card.memory_bytes)
@@ -187,6 +202,7 @@ class VllmCapacity:
 
     Args:
         told_tokens: longest request as an option or a flag says it; 0: the engine's to choose.
+        told_sequences: sequences of a replica as a flag says them.
     """
 
     plan: VllmPlan
@@ -195,6 +211,7 @@ class VllmCapacity:
     workload: Workload
     args: str
     told_tokens: int | None = None
+    told_sequences: int | None = None
 
     @property
     def needed_bytes(self) -> int:
@@ -247,7 +264,7 @@ class VllmCapacity:
     @property
     def max_sequences(self) -> int | None:
         """Sequences of every replica, where a flag says them."""
-        most = self.settings.max_sequences
+        most = self.told_sequences
         return None if most is None else most * self.settings.data
 
     @property
@@ -256,8 +273,13 @@ class VllmCapacity:
         return self.told_tokens or None
 
     def with_sequences(self, count: int) -> VllmCapacity:
-        """Return the same plan under another number of sequences."""
-        return replace(self, workload=replace(self.workload, sequences=count))
+        """Return the plan under another number of sequences."""
+        load = replace(self.workload, sequences=count)
+        told = replace(self.settings, max_sequences=self.told_sequences)
+        found, settings = self.plan, self.settings
+        if settings != told or -(-count // told.data) > found.schedule.sequences:
+            found, settings = _planned(self.architecture, told, load)
+        return replace(self, plan=found, settings=settings, workload=load)
 
     def pool(self, available_bytes: int) -> Pool:
         """Return blocks, tokens and concurrency of a budget on every rank."""

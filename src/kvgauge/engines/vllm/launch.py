@@ -5,10 +5,10 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
+from kvgauge.engines.flag_tables import flag_rows, has_flag
 from kvgauge.engines.vllm.flags import VALUES, stated_settings
 from kvgauge.engines.vllm.pool import VllmPlan
 from kvgauge.engines.vllm.settings import VllmSettings
-from kvgauge.engines.vllm.versions import parse_version
 from kvgauge.workload import Workload
 
 #: Field of the settings that a flag written here sets.
@@ -17,8 +17,6 @@ _FIELDS = {
     "--enable-expert-parallel": "expert_parallel",
     "--speculative-config": "speculation",
 }
-#: First release whose server takes the bytes of its pool.
-_POOL_FLAG_SINCE = parse_version("0.11.0")
 
 
 def launch_command(
@@ -36,8 +34,9 @@ def launch_command(
     """
     given = stated_settings(args)
     words = ["vllm", "serve", model]
+    lacking = {row.flag for row in flag_rows("vllm") if not has_flag(row, "vllm", settings.version)}
     for flag, value in _flags(settings, workload, plan, max_sequences):
-        if _FIELDS.get(flag) not in given:
+        if _FIELDS.get(flag) not in given and flag not in lacking:
             words += [flag, value] if value else [flag]
     own = shlex.split(args)
     if own[:2] == ["vllm", "serve"]:
@@ -69,7 +68,7 @@ def _flags(
             ),
         )
     sequences = -(-workload.sequences // settings.data)
-    if max_sequences is not None or sequences > plan.schedule.sequences:
+    if max_sequences is not None or settings.max_sequences is not None:
         yield "--max-num-seqs", str(sequences if max_sequences is None else max_sequences)
     if settings.speculation.uses_mtp:
         yield (
@@ -78,5 +77,5 @@ def _flags(
         )
     if settings.utilization is not None and settings.kv_memory_bytes is None:
         yield "--gpu-memory-utilization", settings.utilization
-    if settings.kv_memory_bytes is not None and parse_version(plan.rules.version) >= _POOL_FLAG_SINCE:
+    if settings.kv_memory_bytes is not None:
         yield "--kv-cache-memory-bytes", str(settings.kv_memory_bytes)

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 MESSAGES: Mapping[str, str] = {
+    "launch.first": "first machine: {command}",
+    "launch.others": "the others: {command}",
+    "launch.each": "each machine: {command}",
     "fit_yes": "{model}: {engine} has room for {load}",
     "fit_tight": "{model}: {engine} has room for {load}, but only just (tight)",
     "fit_no": "{model}: {engine} has no room for {load}",
@@ -75,6 +78,9 @@ MESSAGES: Mapping[str, str] = {
     "engine.vllm": "vLLM: blocks of every group, padding, the pool and what its log prints",
     "help.section.device": "Device",
     "help.verb.fit": "Whether a load fits an engine's pool, the pool itself, and the most that would fit.",
+    "help.option.command": (
+        "A whole launch line ('vllm serve ...', 'llama-server ...'): engine, flags, and model."
+    ),
     "help.option.gpu": (
         "The card as people or tools write it, a count after a colon: H100:2. It sets the engine's defaults."
     ),

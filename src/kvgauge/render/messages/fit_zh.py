@@ -27,6 +27,8 @@ NOTES: Mapping[str, str] = {
     "reserve_lowers_share": "为在每张 GPU 上留出 {size}，引擎的比例由 {before} 降为 {share}",
     "reserve_not_kept": "--reserve {size} 未能保证：引擎参数已给定其比例",
     "verdict_weights_alone": "仅权重就占 {weights}，而引擎可用每张 GPU 的 {available}：差 {lack}",
+    "launch_model_path": "命令中的 {word} 代表该模型的路径",
+    "launch_machines": "各 rank 分布在 {machines} 台各有 {gpus} 张 GPU 的机器上，都要启动",
     "verdict_flag": "负载超出引擎参数允许同时容纳的量",
     "lower_max_num_seqs": "--max-num-seqs {count} 可让引擎启动",
     "engine_default": "没有指定引擎，按 {engine} 计算",
@@ -38,6 +40,9 @@ NOTES: Mapping[str, str] = {
 }
 
 MESSAGES: Mapping[str, str] = {
+    "launch.first": "第一台：{command}",
+    "launch.others": "其余各台：{command}",
+    "launch.each": "每一台：{command}",
     "fit_yes": "{model}：{load}，{engine} 放得下",
     "fit_tight": "{model}：{load}，{engine} 勉强放得下（tight）",
     "fit_no": "{model}：{load}，{engine} 放不下",
@@ -108,6 +113,9 @@ MESSAGES: Mapping[str, str] = {
     "engine.vllm": "vLLM：各组的块、填充、缓存池，以及日志打印的数字",
     "help.section.device": "设备",
     "help.verb.fit": "负载能否放进引擎的缓存池、缓存池本身，以及最多能放多少。",
+    "help.option.command": (
+        "完整的启动命令（'vllm serve ...'、'llama-server ...'）：引擎与参数，未写模型时也取其中的模型。"
+    ),
     "help.option.gpu": "显卡，按人或工具的写法；冒号后为数量：H100:2。它决定引擎的默认值。",
     "help.option.memory": ("每张显卡的显存，按运行时或 nvidia-smi 的数字；冒号后为数量：80GiB:2、81559MiB。"),
     "help.option.gpu_file": "自有显卡的 JSON 文件，格式同 'kvgauge gpus --json'。",

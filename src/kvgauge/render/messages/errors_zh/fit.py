@@ -36,6 +36,18 @@ TABLE: Mapping[str, str] = {
     "--{0} max: the config states no limit": "--{0} max：配置没有写上限",
     "{0} {1} is not a number of GiB": "{0} {1} 不是以 GiB 计的数",
     "write it like 4 or 1.5": "写作 4 或 1.5 这样",
+    "{0} {1} has no {2}": "{0} {1} 没有 {2}",
+    "{0} and later have it": "{0} 及以后的版本有",
+    "its last version with it is {0}": "最后一个有它的版本是 {0}",
+    "give a model, or a --command that names one": "请给出模型，或写有模型的 --command",
+    "--command is longer than {0} characters": "--command 超过 {0} 个字符",
+    "--command starts no engine that is known": "--command 没有启动任何已知的引擎",
+    "for example --command 'vllm serve Qwen/Qwen3-8B --max-model-len 32768'": (
+        "例如 --command 'vllm serve Qwen/Qwen3-8B --max-model-len 32768'"
+    ),
+    "--command: {0}": "--command：{0}",
+    "--engine is {0}, and --command starts {1}": "--engine 为 {0}，而 --command 启动的是 {1}",
+    "leave --engine out": "请去掉 --engine",
     # weights
     "the tensors of {kind?} are not known": "{kind?} 的张量未知",
     "this type": "该类型",

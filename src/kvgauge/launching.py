@@ -1,0 +1,133 @@
+"""The command that starts the engine for an answer of ``fit``, and what must be started before it.
+
+The engines write their own lines; here the model gets the name that a shell needs, and ranks of more than one
+machine are joined.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from kvgauge.architecture import Note
+from kvgauge.data import read_data
+from kvgauge.dtypes import display_dtype
+
+if TYPE_CHECKING:
+    from kvgauge.fit_asking import Posed
+    from kvgauge.sources import RawModel
+
+#: Stands for the address of the machine that the command runs on.
+FIRST = "FIRST_MACHINE"
+_RAY_PORT, _DIST_PORT = 6379, 20000
+_RAY = "--distributed-executor-backend"
+_CONFIG = re.compile(r"(?P<folder>.+)/config\.json")
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchStep:
+    """A command and where it runs: on the ``first`` machine, the ``others``, or ``each``."""
+
+    where: str
+    command: str
+
+    def to_dict(self) -> dict[str, str]:
+        """Return the entry of ``launch_steps``."""
+        return {"where": self.where, "command": self.command}
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """How an engine is started.
+
+    Args:
+        command: the engine's own.
+        steps: every command in order where there are several machines; else empty.
+    """
+
+    command: str
+    steps: tuple[LaunchStep, ...] = ()
+    notes: tuple[Note, ...] = ()
+
+
+@lru_cache(maxsize=1)
+def gpus_per_machine() -> int:
+    """Return how many GPUs a machine has where nobody says it."""
+    return int(json.loads(read_data("serving_systems.json"))["gpus_per_machine"])
+
+
+def launch_of(posed: Posed, pool_bytes: int) -> Launch:
+    """Return the command for a question, with a pool of so many bytes on each rank."""
+    prepared = posed.search.prepared
+    word, notes = _model_word(posed)
+    command = posed.asked.launch_command(word, pool_bytes)
+    ranks, most = prepared.request.parallelism.num_gpus, gpus_per_machine()
+    if ranks <= most:
+        return Launch(command, (), notes)
+    machines = -(-ranks // most)
+    engine = prepared.request.engine
+    if engine == "vllm" and _RAY not in command:
+        command = f"{command} {_RAY} ray"
+    return Launch(command, tuple(_steps(engine, command, machines)), (*notes, _machines_note(machines, most)))
+
+
+def _steps(engine: str, command: str, machines: int) -> Iterator[LaunchStep]:
+    """Yield what starts an engine on several machines; nothing where that is not known here."""
+    if engine == "vllm":
+        yield LaunchStep("first", f"ray start --head --port={_RAY_PORT}")
+        yield LaunchStep("others", f"ray start --address={FIRST}:{_RAY_PORT}")
+        yield LaunchStep("first", command)
+    elif engine == "sglang":
+        joined = f"--nnodes {machines} --node-rank NUMBER --dist-init-addr {FIRST}:{_DIST_PORT}"
+        yield LaunchStep("each", f"{command} {joined}")
+
+
+def _machines_note(machines: int, gpus: int) -> Note:
+    text = f"the ranks lie on {machines} machines of {gpus} GPUs, all of which must be started"
+    values = (("machines", str(machines)), ("gpus", str(gpus)))
+    return Note("launch_machines", "info", text, values)
+
+
+def _model_word(posed: Posed) -> tuple[str, tuple[Note, ...]]:
+    """Return the name of the model on the command line, and a note where it stands for a path."""
+    raw, scheme = posed.question.model.raw, posed.question.scheme
+    reads_gguf = posed.search.prepared.engine.reads_gguf
+    if reads_gguf and raw.source == "gguf" and scheme is None:
+        return raw.id, ()
+    if not reads_gguf and scheme is None and (name := _loadable(raw)):
+        return name, ()
+    base = _base_name(raw)
+    if reads_gguf:
+        dtype = scheme or display_dtype(posed.search.prepared.model.architecture.model_dtype or "f16")
+        word = f"{base}-{_file_word(dtype).upper()}.gguf"
+    else:
+        word = f"./{base}-{_file_word(scheme)}" if scheme else f"./{base}"
+    text = f"{word} in the command stands for the path of that model"
+    return word, (Note("launch_model_path", "info", text, (("word", word),)),)
+
+
+def _loadable(raw: RawModel) -> str:
+    """Return the name under which an engine loads a model: on a hub, or a folder; empty where it has none."""
+    if raw.source in ("catalogue", "hub"):
+        return raw.id
+    if raw.source != "file":
+        return ""
+    found = _CONFIG.fullmatch(raw.id)
+    return found["folder"] if found else "" if raw.id.endswith(".json") else raw.id
+
+
+def _base_name(raw: RawModel) -> str:
+    last = raw.id.rstrip("/").rpartition("/")[2].partition(":")[0]
+    last = re.sub(r"(?:\.json|\.gguf)$", "", last)
+    return re.sub(r"[^\w.+-]+", "-", last).strip("-") or "MODEL"
+
+
+def _file_word(scheme: str) -> str:
+    return re.sub(r"[^\w.]+", "-", scheme.partition(",")[0])
+
+
+__all__ = ["FIRST", "Launch", "LaunchStep", "gpus_per_machine", "launch_of"]

@@ -1,0 +1,187 @@
+"""The launch command parses back to the same plan, fits its version, and whole lines are understood."""
+
+from __future__ import annotations
+
+import shlex
+from functools import lru_cache
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+import kvgauge
+from kvgauge.engines.flag_tables import flag_rows, has_flag
+from kvgauge.errors import FeatureUnsupportedError, InvalidRequestError, KvgaugeError
+from kvgauge.launch_lines import read_launch_line
+
+GIB = 1 << 30
+MODELS = (
+    "Qwen/Qwen3-8B", "google/gemma-3-27b-it", "Qwen/Qwen3.5-35B-A3B", "openai/gpt-oss-20b",
+    "deepseek-ai/DeepSeek-V3.2",
+)  # fmt: skip
+ENGINES = (
+    "vllm@0.33.0", "vllm@0.19.0", "vllm@0.11.0", "sglang", "sglang@0.5.10", "trtllm", "llama.cpp",
+    "llama.cpp@b7000",
+)  # fmt: skip
+
+
+@lru_cache(maxsize=64)
+def loaded(name: str) -> kvgauge.Model:
+    return kvgauge.load(name, offline=True)
+
+
+def plan_of(result: kvgauge.FitResult) -> dict[str, object]:
+    """Return what must not change when the launch command is read back."""
+    verdict = result.verdict
+    is_told = result.request.engine == "llama.cpp"  # its pool is what -c says, once -c is there
+    return {
+        "pool": result.details if is_told else result.pool.to_dict(),
+        "needed": (verdict.required_bytes, verdict.available_bytes, verdict.status),
+        "devices": [(d.weight_bytes, d.pool_bytes) for d in result.devices],
+        "dtypes": result.dtypes,
+        "spread": result.request.parallelism,
+    }
+
+
+LOADS = st.fixed_dictionaries({
+    "gpu": st.sampled_from(["H100:1", "H100:2", "H200:8", "RTX 4090:2"]),
+    "context": st.integers(1, 40_000),
+    "sequences": st.integers(1, 400),
+    "kv_dtype": st.sampled_from([None, "auto", "fp8", "q8_0"]),
+    "utilization": st.sampled_from([None, "0.85"]),
+})  # fmt: skip
+
+
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow],
+    phases=[Phase.explicit, Phase.reuse, Phase.generate],
+)  # fmt: skip
+@given(st.sampled_from(MODELS), st.sampled_from(ENGINES), LOADS)
+def test_the_launch_command_parses_back_to_the_same_plan(model, engine, words):
+    try:
+        told = kvgauge.fit(loaded(model), engine=engine, **words)
+    except KvgaugeError:
+        return
+    load = {name: words[name] for name in ("gpu", "context", "sequences")}
+    again = kvgauge.fit(loaded(model), command=told.launch_command, engine=engine, **load)
+    if "sequences_exceed_blocks" in {note.code for note in told.notes}:
+        return  # the command lowers the sequences, so that the engine starts at all
+    assert plan_of(again) == plan_of(told), told.launch_command
+    words_now, words_then = (shlex.split(each.launch_command) for each in (again, told))
+    assert sorted(words_now) == sorted(words_then)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.sampled_from(MODELS), st.sampled_from([*ENGINES, "vllm@0.8.5", "vllm@0.6.6", "sglang@0.4.6"]), LOADS
+)
+def test_no_flag_is_written_that_the_version_lacks(model, engine, words):
+    try:
+        told = kvgauge.fit(loaded(model), engine=engine, **words)
+    except KvgaugeError:
+        return
+    name, version = told.request.engine, told.request.engine_version
+    rows = {row.flag: row for row in flag_rows(name)}
+    for word in shlex.split(told.launch_command):
+        assert word not in rows or has_flag(rows[word], name, version), word
+
+
+def test_flags_that_a_version_lacks_are_refused():
+    with pytest.raises(FeatureUnsupportedError, match=r"vllm 0\.10\.1 has no --decode-context") as caught:
+        kvgauge.size(loaded("deepseek-ai/DeepSeek-V3.2"), engine="vllm@0.10.1", tp=8, dcp=8)
+    assert "0.10.2 and later" in caught.value.hint
+    with pytest.raises(FeatureUnsupportedError, match="no --kv-cache-memory-bytes"):
+        kvgauge.fit(loaded(MODELS[0]), engine="vllm@0.9.2", engine_args="--kv-cache-memory-bytes 8G")
+    with pytest.raises(FeatureUnsupportedError, match="no --speculative-model"):
+        kvgauge.size(
+            loaded(MODELS[0]), engine="vllm",
+            engine_args="--speculative-model eagle --num-speculative-tokens 2",
+        )  # fmt: skip
+
+
+LINES = {
+    "vllm serve Qwen/Qwen3-8B -tp 2": ("vllm", "Qwen/Qwen3-8B", "-tp 2"),
+    "VLLM_USE_V1=1 CUDA_VISIBLE_DEVICES=0,1 vllm serve Qwen/Qwen3-8B": ("vllm", "Qwen/Qwen3-8B", ""),
+    "python3 -m vllm.entrypoints.openai.api_server --model=a/b --port 80": ("vllm", "a/b", "--port 80"),
+    "vllm serve a/b \\\n  --max-model-len 32768 \\\n  --enforce-eager": (
+        "vllm", "a/b", "--max-model-len 32768 --enforce-eager",
+    ),
+    "docker run --gpus all -p 8000:8000 vllm/vllm-openai:v0.11.0 --model a/b": ("vllm@0.11.0", "a/b", ""),
+    "ray start --head --port=6379\nvllm serve a/b -pp 2": ("vllm", "a/b", "-pp 2"),
+    "cd /srv && source env/bin/activate; vllm serve a/b | tee log": ("vllm", "a/b", ""),
+    "docker run lmsysorg/sglang:v0.5.4 python3 -m sglang.launch_server --model-path a/b --tp 2": (
+        "sglang@0.5.4", "a/b", "--tp 2",
+    ),
+    "trtllm-serve serve a/b --tp_size 4": ("tensorrt-llm", "a/b", "--tp_size 4"),
+    "./build/bin/llama-server -m m.gguf -c 4096": ("llama.cpp", "m.gguf", "-c 4096"),
+    "LLAMA_ARG_CTX_SIZE=8192 llama-server -hf o/r --hf-file f.gguf": (
+        "llama.cpp", "o/r:f.gguf", "LLAMA_ARG_CTX_SIZE=8192",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_lines_as_people_write_them(line):
+    found = read_launch_line(line)
+    assert (found.engine_name, found.model, found.args) == LINES[line]
+
+
+@pytest.mark.parametrize("line", ["", "ls -l", "vllm bench", "vllm serve 'open", "a\x00b", "vllm serve\\"])
+def test_lines_that_start_nothing(line):
+    with pytest.raises(InvalidRequestError):
+        kvgauge.size(command=line)
+
+
+@given(st.text(max_size=200))
+def test_any_text_is_read_or_refused(text):
+    try:
+        read_launch_line(f"vllm serve {text}")
+    except InvalidRequestError:
+        return
+
+
+def test_a_line_names_engine_model_and_flags():
+    line = "vllm serve Qwen/Qwen3-8B --kv-cache-dtype fp8 --max-model-len 16384"
+    told = kvgauge.size(command=line, offline=True)
+    assert (told.request.engine, told.request.workload.context_tokens) == ("vllm", 16384)
+    assert told.cache.demand.dtypes.k == "fp8_e4m3"
+    older = kvgauge.size(command=line, engine="vllm@0.19.0", offline=True)
+    assert older.request.engine_version == "0.19.0"
+    with pytest.raises(InvalidRequestError, match="starts vllm"):
+        kvgauge.size(command=line, engine="sglang")
+    with pytest.raises(InvalidRequestError, match="MODEL is missing"):
+        kvgauge.size()
+    rows = kvgauge.compare(["Qwen/Qwen3-8B", "google/gemma-3-27b-it"], command=line, offline=True).rows
+    assert [row.result.request.engine for row in rows] == ["vllm", "vllm"]
+
+
+def test_ranks_of_several_machines_are_joined_by_ray():
+    told = kvgauge.fit(loaded("deepseek-ai/DeepSeek-V3.2"), engine="vllm", gpu="H100:16", tp=8, pp=2)
+    assert told.launch_command.endswith("--distributed-executor-backend ray")
+    assert [step.where for step in told.launch.steps] == ["first", "others", "first"]
+    assert told.launch.steps[0].command == "ray start --head --port=6379"
+    again = kvgauge.fit(
+        loaded("deepseek-ai/DeepSeek-V3.2"), command=told.launch_command, gpu="H100:16", context=32768
+    )
+    assert plan_of(again) == plan_of(told)
+    sglang = kvgauge.fit(loaded("deepseek-ai/DeepSeek-V3.2"), engine="sglang", gpu="H100:16", tp=16)
+    assert "--nnodes 2 --node-rank NUMBER" in sglang.launch.steps[0].command
+    assert not kvgauge.fit(loaded(MODELS[0]), engine="vllm", gpu="H100:2").launch.steps
+
+
+def test_models_without_a_name_that_an_engine_takes():
+    def line(**words):
+        result = kvgauge.fit(loaded(MODELS[0]), gpu="H100", **words)
+        return result.launch_command, {note.code for note in result.notes}
+
+    assert line(engine="vllm")[0].startswith("vllm serve Qwen/Qwen3-8B ")
+    command, codes = line(engine="vllm", weights="int4")
+    assert command.startswith("vllm serve ./Qwen3-8B-int4 ")
+    assert "launch_model_path" in codes
+    assert line(engine="llama.cpp", weights="q4_k_m")[0].startswith("llama-server -m Qwen3-8B-Q4_K_M.gguf ")
+    assert line(engine="llama.cpp")[0].startswith("llama-server -m Qwen3-8B-BF16.gguf ")
+    own = {"-m x.gguf": "-m x.gguf", "-hf a/b": "-hf a/b"}
+    for args, shown in own.items():
+        command = line(engine="llama.cpp", engine_args=args)[0]
+        assert shown in command
+        assert command.count(".gguf") == args.count(".gguf")
