@@ -105,6 +105,19 @@ def test_norms_in_other_places_are_said(name, codes):
     assert [note.code for note in learn_activations(name, tokens=9).notes] == codes
 
 
+def test_an_encoders_keys_and_values_are_made_once():
+    answer = learn_activations("openai/whisper-large-v3", tokens=100)
+    (group,) = answer.groups
+    assert group.prefill.encoder == 1500
+    assert made(answer, "cross_key").dimensions == (20, 1500, 64)
+    assert made(answer, "cross_scores", "decode").dimensions == (20, 1, 1500)
+    assert "cross_key" not in {one.life.name for one in group.decode.made}
+    kept = sum(one.size_bytes for one in group.prefill.made if one.life.fate is Fate.CACHED)
+    assert kept == group.cached_bytes
+    held = held_at(group.prefill.made, flash=True)
+    assert held["cross_query"] == 3 * 100 * 1280 * 2  # what is added to, its norm, the query
+
+
 def test_states_do_not_grow():
     short, long = (
         learn_activations("nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16", tokens=n) for n in (100, 10_000)
@@ -216,7 +229,7 @@ def test_a_wrong_prediction_is_noticed(tmp_path):
         (("Qwen/Qwen3-8B", "--measure"), 4),
         (("kvgauge-lab", "--measure", "--tokens", "1m"), 2),
         (("kvgauge-lab", "--measure", "--dtype", "bf16"), 2),
-        (("google-t5/t5-base",), 1),
+        (("deepseek-ai/DeepSeek-V4-Flash",), 1),
     ],
 )
 @pytest.mark.parametrize("lang", ["en", "zh"])

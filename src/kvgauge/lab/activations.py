@@ -36,11 +36,13 @@ class Pass:
     """One forward pass of one sequence through one layer.
 
     Args:
+        encoder: positions of the encoder's output, 0 where there is none.
         measured: the same as the decoder ran it, None where it was not run.
     """
 
     queries: int
     keys: int
+    encoder: int
     made: tuple[Activation, ...]
     plain_peak: Peak
     flash_peak: Peak
@@ -51,6 +53,7 @@ class Pass:
         return {
             "queries": self.queries,
             "keys": self.keys,
+            "encoder": self.encoder,
             "activations": [one.to_dict() for one in self.made],
             "peak": self.plain_peak.to_dict(),
             "peak_with_flash_attention": self.flash_peak.to_dict(),
@@ -209,7 +212,7 @@ def _groups(model: Model, tokens: int, dtype: str, element_bytes: int) -> tuple[
             hint="give a folder that holds the weights",
         )
     hidden = next((family.shape[1] for family in families if family.part is Part.EMBEDDING), 0)
-    kept = _kept_bytes(model, tokens, dtype)
+    kept, encoder = _kept_bytes(model, tokens, dtype)
     told = model.raw.config.get("use_parallel_residual") is True
     by_shape: dict[tuple[LayerShape, int], list[int]] = {}
     missing = 0
@@ -220,18 +223,19 @@ def _groups(model: Model, tokens: int, dtype: str, element_bytes: int) -> tuple[
         else:
             by_shape.setdefault((shape, kept.get(index, 0)), []).append(index)
     groups = (
-        _life(shape, tuple(indices), tokens, element_bytes, cached)
+        _life(shape, tuple(indices), tokens, element_bytes, cached, encoder)
         for (shape, cached), indices in by_shape.items()
     )
     return tuple(groups), missing
 
 
-def _kept_bytes(model: Model, tokens: int, dtype: str) -> Mapping[int, int]:
-    """Return what ``size`` says each layer keeps, caches of one layer together."""
+def _kept_bytes(model: Model, tokens: int, dtype: str) -> tuple[Mapping[int, int], int]:
+    """Return what ``size`` says each layer keeps, its caches together, and the encoder's positions."""
     kept: dict[int, int] = {}
-    for layer in size(model, context=tokens, kv_dtype=dtype, no_weights=True).cache.layers:
+    answer = size(model, context=tokens, kv_dtype=dtype, no_weights=True)
+    for layer in answer.cache.layers:
         kept[layer.index] = kept.get(layer.index, 0) + layer.total_bytes
-    return kept
+    return kept, answer.request.workload.encoder_tokens
 
 
 def _families(model: Model) -> tuple[TensorFamily, ...]:
@@ -241,19 +245,23 @@ def _families(model: Model) -> tuple[TensorFamily, ...]:
 
 
 def _life(
-    shape: LayerShape, indices: tuple[int, ...], tokens: int, element_bytes: int, cached: int
+    shape: LayerShape, indices: tuple[int, ...], tokens: int, element_bytes: int, cached: int, encoder: int
 ) -> LayerLife:
     seen = tokens if shape.window_tokens is None else min(tokens, shape.window_tokens)
-    prefill = _pass(shape, tokens, tokens, element_bytes, decode=False)
-    decode = _pass(shape, 1, seen, element_bytes, decode=True)
+    prefill = _pass(shape, tokens, tokens, element_bytes, encoder, decode=False)
+    decode = _pass(shape, 1, seen, element_bytes, encoder, decode=True)
     return LayerLife(indices, shape, prefill, decode, cached)
 
 
-def _pass(shape: LayerShape, queries: int, keys: int, element_bytes: int, *, decode: bool) -> Pass:
+def _pass(
+    shape: LayerShape, queries: int, keys: int, element_bytes: int, encoder: int, *, decode: bool
+) -> Pass:
     mixer = shape.mixer.recurrence if isinstance(shape.mixer, SideBySide) else shape.mixer
     state_bytes = plain_element(mixer.state_dtype)[1] if isinstance(mixer, Recurrence) else 0
-    made = activations(shape, queries, keys, element_bytes, decode=decode, state_bytes=state_bytes)
-    return Pass(queries, keys, made, peak(made, flash=False), peak(made, flash=True))
+    made = activations(
+        shape, queries, keys, element_bytes, decode=decode, encoder=encoder, state_bytes=state_bytes
+    )
+    return Pass(queries, keys, encoder, made, peak(made, flash=False), peak(made, flash=True))
 
 
 def _measured(folder: Folder, tokens: int, groups: tuple[LayerLife, ...]) -> tuple[LayerLife, ...]:

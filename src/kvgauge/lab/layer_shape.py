@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kvgauge.architecture import ModelArchitecture
-from kvgauge.lab.mixers import Axes, Axis, Mixer, read_mixer
+from kvgauge.lab.mixers import Axes, Axis, CrossAttention, Mixer, read_cross, read_mixer
 from kvgauge.layers import Mechanism
 from kvgauge.weights import Part, TensorFamily
 
@@ -34,6 +34,7 @@ class LayerShape:
     Args:
         mixer: None in a layer of an FFN alone.
         ffn: empty in a layer of a mixer alone.
+        cross: attention to an encoder's output, between the two.
         is_parallel: mixer and FFN read the layer's input both, and all three are added up at once.
         num_norms: before mixer and FFN: one for both, or one each.
         norms_elsewhere: it has other norms than that, or has them behind mixer and FFN.
@@ -42,6 +43,7 @@ class LayerShape:
     hidden: int
     mixer: Mixer | None
     ffn: tuple[FeedForward, ...]
+    cross: CrossAttention | None = None
     is_parallel: bool = False
     num_norms: int = 2
     norms_elsewhere: bool = False
@@ -59,6 +61,8 @@ class LayerShape:
             found |= {"normed_input": hidden, **self.mixer.axes(decode=decode), "attention_output": hidden}
         if self.mixer is not None and self.ffn and not self.is_parallel:
             found["post_attention"] = hidden
+        if self.cross is not None:
+            found |= self.cross.axes(self.hidden, decode=decode)
         return found | self._feed_forward(hidden) if self.ffn else found
 
     @property
@@ -93,20 +97,24 @@ def layer_shape(
     Args:
         is_told_parallel: the config says that mixer and FFN stand side by side.
     """
-    if architecture.is_encoder_decoder:
-        return None
     caches = tuple(layer for layer in architecture.layers if layer.index == index)
     own = tuple(family for family in families if index in family.layers)
+    if architecture.is_encoder_decoder:
+        own = tuple(family for family in own if "decoder" in family.name.split("."))
     ffn = feed_forwards(own)
     if all(cache.mechanism is Mechanism.NONE for cache in caches):
         return LayerShape(hidden, None, ffn) if ffn else None
-    mixer = read_mixer(caches, architecture, own, hidden)
+    cross = read_cross(caches, architecture)
+    between = tuple(cache for cache in caches if cache.mechanism is not Mechanism.CROSS_ATTENTION)
+    mixer = read_mixer(between, architecture, own, hidden) if between else None
     if mixer is None or not ffn:
-        return None if mixer is None else LayerShape(hidden, mixer, ffn)
+        return None if mixer is None or cross is not None else LayerShape(hidden, mixer, ffn)
+    if cross is not None:
+        return LayerShape(hidden, mixer, ffn, cross)
     norms = _norms(own)
     is_parallel = is_told_parallel or _is_parallel(norms)
     elsewhere = len(norms) > 2 or any(name.startswith(_BEHIND_FFN) for name in norms)
-    return LayerShape(hidden, mixer, ffn, is_parallel, 1 if len(norms) == 1 else 2, elsewhere)
+    return LayerShape(hidden, mixer, ffn, None, is_parallel, 1 if len(norms) == 1 else 2, elsewhere)
 
 
 def _norms(families: tuple[TensorFamily, ...]) -> set[str]:

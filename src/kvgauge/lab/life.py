@@ -75,6 +75,16 @@ LIVES = (
     Life("mixed", 0, Fate.DISCARDED, ("attention_output",)),
     Life("attention_output", 9, Fate.DISCARDED, ("post_attention",)),
     Life("post_attention", 10, Fate.RESIDUAL, ("layer_output",)),
+    Life("cross_normed", 0, Fate.DISCARDED, ("cross_query",)),
+    Life("cross_query", 0, Fate.DISCARDED, ("cross_scores",), flash_read_by=("cross_outputs",)),
+    Life("cross_key", 0, Fate.CACHED, (), Optimiser.PAGED),
+    Life("cross_value", 0, Fate.CACHED, (), Optimiser.PAGED),
+    Life("cross_scores", 0, Fate.DISCARDED, ("cross_weights",), Optimiser.FLASH),
+    Life("cross_weights", 0, Fate.DISCARDED, ("cross_outputs",), Optimiser.FLASH),
+    Life("cross_outputs", 0, Fate.DISCARDED, ("cross_concatenated",), Optimiser.FLASH),
+    Life("cross_concatenated", 0, Fate.DISCARDED, ("cross_output",)),
+    Life("cross_output", 0, Fate.DISCARDED, ("post_cross",)),
+    Life("post_cross", 0, Fate.RESIDUAL, ("layer_output",)),
     Life("normed_post_attention", 0, Fate.DISCARDED, ("up",)),
     Life("gate", 11, Fate.DISCARDED, ("middle",)),
     Life("up", 12, Fate.DISCARDED, ("middle",)),
@@ -85,7 +95,7 @@ LIVES = (
 #: What stays between steps, and is no part of a peak.
 KEPT = frozenset({Fate.CACHED, Fate.STATE})
 #: What FlashAttention never holds as a whole; the outputs of heads it adds up tile by tile, and writes.
-NEVER_WHOLE = frozenset({"scores", "weights"})
+NEVER_WHOLE = frozenset({"scores", "weights", "cross_scores", "cross_weights"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,22 +146,24 @@ class Peak:
 
 
 def activations(
-    shape: LayerShape, queries: int, keys: int, element_bytes: int, *, decode: bool, state_bytes: int = 4
+    shape: LayerShape,
+    queries: int,
+    keys: int,
+    element_bytes: int,
+    *,
+    decode: bool,
+    encoder: int = 0,
+    state_bytes: int = 4,
 ) -> tuple[Activation, ...]:
     """Return the activations of one layer in order of birth, without those that this layer does not have.
 
     Args:
         queries: tokens of this forward pass: the prompt in prefill, one in decode.
         keys: tokens that they look at, their own among them.
+        encoder: positions of the encoder's output.
         state_bytes: bytes of one element of a recurrent state.
     """
-    axes, tokens = shape.axes(decode=decode), {"queries": queries, "keys": keys}
-    lives = (
-        life._replace(read_by=(*life.read_by, "up"))
-        if shape.shares_norm and life.name == "normed_input"
-        else life
-        for life in LIVES
-    )
+    axes, tokens = shape.axes(decode=decode), {"queries": queries, "keys": keys, "encoder": encoder}
     return tuple(
         Activation(
             life,
@@ -159,9 +171,19 @@ def activations(
             tuple(tokens[axis] if isinstance(axis, str) else axis for axis in axes[life.name]),
             state_bytes if life.name == "state" else element_bytes,
         )
-        for life in lives
+        for life in _lives(shape)
         if life.name in axes
     )
+
+
+def _lives(shape: LayerShape) -> tuple[Life, ...]:
+    """Return the table for a layer: some of it is read by others than in a plain one."""
+    readers: dict[str, tuple[str, ...]] = {}
+    if shape.shares_norm:
+        readers["normed_input"] = ("query", "value", "latent", "rope_key", "projected", "up")
+    if shape.cross is not None:
+        readers["post_attention"] = ("post_cross",)
+    return tuple(life._replace(read_by=readers.get(life.name, life.read_by)) for life in LIVES)
 
 
 def held_at(made: tuple[Activation, ...], *, flash: bool) -> dict[str, int]:

@@ -1,7 +1,7 @@
 """What mixes tokens in a layer: attention, attention through a latent, or a recurrence with a fixed state.
 
 Each says how wide its activations are. An axis is a number of elements, ``queries`` (tokens of the pass) or
-``keys`` (tokens they look at).
+``keys`` (tokens they look at), or ``encoder`` (positions of the encoder's output).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from kvgauge.layers import Axis as StreamAxis
 from kvgauge.layers import LayerCache, Mechanism, Role
 from kvgauge.weights import Part, TensorFamily
 
-Axis = int | Literal["queries", "keys"]
+Axis = int | Literal["queries", "keys", "encoder"]
 Axes = dict[str, tuple[Axis, ...]]
 
 
@@ -66,6 +66,35 @@ class Attention:
         }
         if self.is_borrowed:
             del found["key"], found["value"]
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class CrossAttention:
+    """Attention to an encoder's output, behind the one between tokens: its keys and values are made once."""
+
+    query_heads: int
+    kv_heads: int
+    key_width: int
+    value_width: int
+
+    def axes(self, hidden: int, *, decode: bool) -> Axes:
+        """Return the axes of each activation by name."""
+        heads = self.query_heads
+        width: tuple[Axis, ...] = ("queries", hidden)
+        found: Axes = {
+            "cross_normed": width,
+            "cross_query": (heads, "queries", self.key_width),
+            "cross_scores": (heads, "queries", "encoder"),
+            "cross_weights": (heads, "queries", "encoder"),
+            "cross_outputs": (heads, "queries", self.value_width),
+            "cross_concatenated": ("queries", heads * self.value_width),
+            "cross_output": width,
+            "post_cross": width,
+        }
+        if not decode:
+            found["cross_key"] = (self.kv_heads, "encoder", self.key_width)
+            found["cross_value"] = (self.kv_heads, "encoder", self.value_width)
         return found
 
 
@@ -185,6 +214,17 @@ def read_mixer(
     if len(found) == 2 and attention and recurrence:
         return SideBySide(attention[0], recurrence[0])
     return None
+
+
+def read_cross(caches: tuple[LayerCache, ...], architecture: ModelArchitecture) -> CrossAttention | None:
+    """Return the attention of a layer to the encoder's output, or None where it has none."""
+    cache = next((one for one in caches if one.mechanism is Mechanism.CROSS_ATTENTION), None)
+    heads = architecture.num_attention_heads
+    if cache is None or not heads:
+        return None
+    by_role = {stream.role: stream for stream in cache.streams}
+    key, value = by_role[Role.KEY], by_role[Role.VALUE]
+    return CrossAttention(heads, key.vectors, key.width, value.width)
 
 
 def _alone(

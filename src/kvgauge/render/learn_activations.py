@@ -22,6 +22,7 @@ _COLUMNS = (
 )  # fmt: skip
 _NARROW = ("column_number", "column_activation", "column_prefill", "column_fate")
 _NONE = "-"
+_AXES = {"queries": "T", "keys": "T", "encoder": "E"}
 _RIGHT = frozenset({"column_number", "column_prefill", "column_decode"})
 
 
@@ -37,7 +38,11 @@ def draw_activations(answer: ActivationsAnswer, view: View) -> str:
     parts: list[RenderableType] = [plain(title, "bold")]
     for group in answer.groups:
         parts += [plain(""), *_group(group, answer, view)]
-    return view.draw(*parts, plain(""), plain(texts("life_causal", tokens=f"{answer.tokens:,}")))
+    parts += [plain(""), plain(texts("life_causal", tokens=f"{answer.tokens:,}"))]
+    encoder = answer.groups[0].prefill.encoder
+    if encoder:
+        parts.append(plain(texts("life_encoder", encoder=f"{encoder:,}")))
+    return view.draw(*parts)
 
 
 def _group(group: LayerLife, answer: ActivationsAnswer, view: View) -> list[RenderableType]:
@@ -122,7 +127,9 @@ def _cells(life: Life, prefill: Activation | None, decode: Activation | None, vi
     return {
         "column_number": str(life.number) if life.number else "",
         "column_activation": texts(f"life.{life.name}"),
-        "column_dimensions": " × ".join("T" if isinstance(axis, str) else f"{axis:,}" for axis in axes),
+        "column_dimensions": " × ".join(
+            _AXES[axis] if isinstance(axis, str) else f"{axis:,}" for axis in axes
+        ),
         "column_prefill": view.size(prefill.size_bytes) if prefill else _NONE,
         "column_decode": view.size(decode.size_bytes) if decode else _NONE,
         "column_fate": texts(f"fate.{life.fate.value}"),

@@ -53,6 +53,16 @@ MESSAGES: Mapping[str, str] = {
     "life.attention_output": "after out proj",
     "life.post_attention": "plus the input",
     "life.normed_post_attention": "that, normed",
+    "life.cross_normed": "that, normed",
+    "life.cross_query": "Q for encoder",
+    "life.cross_key": "K of encoder",
+    "life.cross_value": "V of encoder",
+    "life.cross_scores": "scores, encoder",
+    "life.cross_weights": "softmax weights",
+    "life.cross_outputs": "head outputs",
+    "life.cross_concatenated": "heads side by side",
+    "life.cross_output": "after out proj",
+    "life.post_cross": "plus what was",
     "life.gate": "gate_proj",
     "life.up": "up_proj",
     "life.middle": "SiLU(gate) · up",
@@ -96,6 +106,7 @@ MESSAGES: Mapping[str, str] = {
     "life_vertical": "{size} a token go up to the next layer, which frees them",
     "life_horizontal_label": "Horizontal",
     "life_horizontal": "{size} a layer stay for later tokens, {total} in these layers",
+    "life_encoder": "E is {encoder}: positions of the encoder's output, whose K and V are made once.",
     "life_causal": (
         "T is {tokens}; in decode one token is computed, and looks at as many. Scores are counted as plain "
         "attention makes them, T × T a head; the causal mask leaves half of it unused. FlashAttention saves "

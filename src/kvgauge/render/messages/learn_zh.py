@@ -59,6 +59,16 @@ MESSAGES: Mapping[str, str] = {
     "life.attention_output": "输出投影之后",
     "life.post_attention": "加上输入",
     "life.normed_post_attention": "再归一化",
+    "life.cross_normed": "再归一化",
+    "life.cross_query": "对编码器的 Q",
+    "life.cross_key": "编码器的 K",
+    "life.cross_value": "编码器的 V",
+    "life.cross_scores": "对编码器的分数",
+    "life.cross_weights": "softmax 权重",
+    "life.cross_outputs": "各头输出",
+    "life.cross_concatenated": "各头拼接",
+    "life.cross_output": "输出投影之后",
+    "life.post_cross": "再相加",
     "life.gate": "gate_proj",
     "life.up": "up_proj",
     "life.middle": "SiLU(gate) · up",
@@ -99,6 +109,7 @@ MESSAGES: Mapping[str, str] = {
     "life_vertical": "每个 token {size} 传给下一层，用完即释放",
     "life_horizontal_label": "横向",
     "life_horizontal": "每层 {size} 留给之后的 token，这些层共 {total}",
+    "life_encoder": "E 为 {encoder}：编码器输出的位置数，它们的 K 和 V 只算一次。",
     "life_causal": (
         "T 为 {tokens}；解码时只算一个 token，它看到的同样多。分数按普通注意力计：每头 T × T；"
         "因果掩码让其中一半用不到。FlashAttention 省下的是分数的内存和读写，K 和 V 一个字节也不少。"
