@@ -109,6 +109,7 @@ def test_an_encoders_keys_and_values_are_made_once():
     answer = learn_activations("openai/whisper-large-v3", tokens=100)
     (group,) = answer.groups
     assert group.prefill.encoder == 1500
+    assert group.fates == {"cached": 4, "state": 0, "passed_on": 1, "residual": 3, "discarded": 15}
     assert made(answer, "cross_key").dimensions == (20, 1500, 64)
     assert made(answer, "cross_scores", "decode").dimensions == (20, 1, 1500)
     assert "cross_key" not in {one.life.name for one in group.decode.made}

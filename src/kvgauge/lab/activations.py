@@ -85,7 +85,7 @@ class LayerLife:
         """How many activations of a prefill meet each fate; outputs of norms are not counted."""
         counted = {fate.value: 0 for fate in Fate}
         for one in self.prefill.made:
-            counted[one.life.fate.value] += not one.life.name.startswith("normed")
+            counted[one.life.fate.value] += "normed" not in one.life.name
         return counted
 
     def to_dict(self) -> dict[str, object]:
