@@ -153,6 +153,36 @@ def test_a_pasted_config_and_what_is_none(visit):
     assert page.get_attribute(".verdict h1 .num", "title") == f"{expected:,} B"
 
 
+@pytest.mark.parametrize("how", ["dialog", "paste"])
+def test_a_pasted_launch_command(visit, how):
+    command = "VLLM_USE_V1=1 vllm serve Qwen/Qwen3-14B --max-model-len 16384 -tp 2 --kv-cache-dtype fp8"
+    page = visit.go("#fit?model=Qwen/Qwen3-8B&gpu=H100&sequences=4")
+    if how == "dialog":
+        page.get_by_role("button", name="Paste command").click()
+        page.get_by_role("textbox", name="Paste a launch command").fill(command)
+        page.get_by_role("button", name="Use it").click()
+    else:
+        page.evaluate("text => navigator.clipboard.writeText(text)", command)
+        page.locator("main").click(position={"x": 5, "y": 5})
+        page.keyboard.press("Control+v")
+    page.wait_for_function("() => location.hash.includes('14B')")
+    visit.settle()
+    expected = kvgauge.fit(
+        "Qwen/Qwen3-14B", gpu="H100", sequences=4, engine="vllm",
+        engine_args="--max-model-len 16384 --tensor-parallel-size 2 --kv-cache-dtype fp8",
+    ).to_dict()  # fmt: skip
+    assert expected["request"]["context_tokens"] == 16384
+    assert expected["verdict"]["sentence"] in page.inner_text(".verdict")
+    assert "2 × H100" in page.inner_text(".verdict")
+
+
+def test_a_suggestion_is_tried(visit):
+    page = visit.go("#fit?model=meta-llama/Llama-3.1-70B-Instruct&count=2&context=131072")
+    page.locator(".suggestion").filter(has_text="tokens: fits").get_by_role("button").click()
+    visit.settle()
+    assert page.locator(".verdict-fits, .verdict-tight").count() == 1
+
+
 def test_a_file_that_is_nothing_is_said_so(visit):
     page = visit.go("#fit")
     drop(page, "broken.json", b"{")

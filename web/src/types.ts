@@ -229,13 +229,10 @@ export interface CompareAnswer {
   rows: (SizeAnswer | ErrorAnswer)[];
 }
 
-export interface ModelRow {
-  id: string;
-  family: string | null;
-  num_layers: number | null;
-  context_limit_tokens: number | null;
-  bytes_per_sequence: number | null;
-  context_tokens?: number | null;
+export interface SearchAnswer {
+  models: { id: string; source: string }[];
+  more: boolean;
+  hub: string;
 }
 
 export interface GpuRow {

@@ -7,6 +7,7 @@ export const en = {
   "ask.context.mark": "{tokens} model limit",
   "ask.context.max": "max",
   "ask.count": "GPUs",
+  "ask.count.flags": "GPUs set by the engine flags: {count}",
   "ask.dcp": "DCP",
   "ask.dp": "Data parallel",
   "ask.drop": "Or drop a config.json, a GGUF or an engine's log anywhere on the page.",

@@ -9,6 +9,7 @@ export const zh: Record<keyof typeof en, string> = {
   "ask.context.mark": "{tokens}，模型上限",
   "ask.context.max": "最长",
   "ask.count": "GPU 数",
+  "ask.count.flags": "GPU 数由引擎参数决定：{count}",
   "ask.dcp": "DCP",
   "ask.dp": "数据并行",
   "ask.drop": "也可以把 config.json、GGUF 或引擎日志拖到页面任意处。",

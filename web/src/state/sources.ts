@@ -41,25 +41,24 @@ export function readConfig(text: string): { config: string } | { problem: "paste
 
 interface Parsed {
   engine?: string | null;
-  engine_version?: string | null;
   model?: string | null;
   engine_args?: string | null;
-  [name: string]: unknown;
 }
 
 /** A launch command as a question. */
 export async function readCommand(text: string, language: string): Promise<Partial<Question>> {
   const found = await post<Parsed>("parse-command", { command: text, lang: language });
-  const change: Partial<Question> = { args: found.engine_args ?? "" };
+  // The flags say what is reserved and how it is split; what the page said of that before would contradict them.
+  const change: Partial<Question> = { args: found.engine_args ?? "", context: 0, kv: "", count: 1, tp: 0, pp: 0, dp: 0, ep: 0, dcp: 0, utilization: "" };
   if (found.model) Object.assign(change, { model: found.model, config: "", configName: "" });
   if (found.engine) {
     const [name = "", version = ""] = found.engine.split("@");
-    Object.assign(change, { engine: name, version: found.engine_version ?? version });
+    Object.assign(change, { engine: name, version });
   }
   return change;
 }
 
 /** Whether a text looks like a command that starts an engine. */
 export function isCommand(text: string): boolean {
-  return /^\s*(?:[\w./-]*\/)?(vllm\s+serve|python3?\s+-m\s+(vllm|sglang)|sglang\s|llama-(server|cli)|trtllm-serve|docker\s+run|ollama\s|[A-Z_]+=\S+\s+\w)/.test(text);
+  return /^\s*(?:[\w./-]*\/)?(vllm\s+serve|python3?\s+-m\s+(vllm|sglang)|sglang\s|llama-(server|cli)|trtllm-serve|docker\s+run|ollama\s|[A-Z_][A-Z0-9_]*=\S+\s+\w)/.test(text);
 }

@@ -5,6 +5,7 @@ import { useText } from "../i18n";
 import { useAnswer } from "../state/answers";
 import { VIEWS } from "../state/question";
 import { compareBody, fitBody, planBody, sizeBody } from "../state/request";
+import { remember } from "../state/recent";
 import { ask, speak, store, stored, usePage, type Language } from "../state/store";
 import type { CompareAnswer, EngineRow, FitAnswer, PlanAnswer, SizeAnswer } from "../types";
 import { Icon, type IconName } from "../ui/icons";
@@ -96,6 +97,9 @@ export function App() {
   const answered = size.value?.request.context_tokens ?? fit.value?.request.context_tokens ?? 32768;
   const context = question.context > 0 ? question.context : answered;
   useEffect(() => {
+    if (size.value?.model.source === "catalogue" || size.value?.model.source === "hub") remember(size.value.model.id);
+  }, [size.value?.model.id]);
+  useEffect(() => {
     document.title = view === "compare" ? `${t("nav.compare")} · kvgauge` : asksModel ? `${question.configName || question.model} · kvgauge` : `${t(`nav.${view}` as "nav.fit")} · kvgauge`;
   }, [view, question.model, question.configName, language]);
   return (
@@ -104,7 +108,7 @@ export function App() {
       <Head />
       <main class={`page page-${view}`}>
         <aside class="left">
-          {asksModel ? <Ask engines={engines} model={size.value?.model ?? fit.value?.model ?? null} context={context} /> : view === "compare" ? <CompareAsk engines={engines} /> : view === "verify" ? <VerifyAsk /> : <LearnAsk />}
+          {asksModel ? <Ask engines={engines} model={size.value?.model ?? fit.value?.model ?? null} context={context} numGpus={fit.value?.request.num_gpus ?? null} /> : view === "compare" ? <CompareAsk engines={engines} /> : view === "verify" ? <VerifyAsk /> : <LearnAsk />}
         </aside>
         <section id="answer" class="pane" tabIndex={-1} aria-label={t("answer.title")}>
           {view === "fit" ? <AnswerView fit={fit} size={size} context={context} /> : null}

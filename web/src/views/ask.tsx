@@ -2,8 +2,9 @@
 import { get } from "../api";
 import { count, parseTokens, shortTokens } from "../format";
 import { useText } from "../i18n";
+import { KNOWN_MODELS, recentModels } from "../state/recent";
 import { ask, usePage } from "../state/store";
-import type { EngineRow, GpuRow, ModelInfo, ModelRow } from "../types";
+import type { EngineRow, GpuRow, ModelInfo, SearchAnswer } from "../types";
 import { bytes } from "../format";
 import { Combobox, type Offer } from "../ui/combobox";
 import { Icon } from "../ui/icons";
@@ -14,13 +15,17 @@ import { openPaste } from "./paste";
 /** KV dtypes that people choose; the engine's other words go in the field of flags. */
 const KV_DTYPES = ["", "bf16", "fp16", "fp8", "fp8_e5m2", "int8", "nvfp4", "fp8_ds_mla", "q8_0", "q5_1", "q4_0"];
 
-/** Models whose name holds the text, as offers. */
+/** Fewer names than this in the catalogue, and the hub is asked as well. */
+const FEW = 6;
+
+/** Names of the catalogue, then the hub's, that begin with or hold the text; the last ones used for no text. */
 export async function findModels(text: string, signal: AbortSignal): Promise<Offer[]> {
-  const { models } = await get<{ models: ModelRow[] }>("models", { filter: text.trim() || "Qwen3" }, signal);
-  return models.slice(0, 40).map((row) => ({
-    value: row.id,
-    detail: row.context_limit_tokens ? `${(row.family ?? "").replace(/_/g, " ")} · ${shortTokens(row.context_limit_tokens)}` : "",
-  }));
+  const query = text.trim();
+  if (!query) return [...new Set([...recentModels(), ...KNOWN_MODELS])].map((value) => ({ value }));
+  const ask = (more: Record<string, number>) => get<SearchAnswer>("search", { q: query, limit: 20, ...more }, signal);
+  const found = await ask({});
+  const all = found.models.length < FEW && query.length > 2 ? await ask({ hub: 1 }).catch(() => found) : found;
+  return all.models.map((row) => ({ value: row.id, detail: row.source === "catalogue" ? "" : row.source }));
 }
 
 let gpuRows: Promise<GpuRow[]> | null = null;
@@ -126,7 +131,7 @@ export function EngineFields({ engines }: { engines: EngineRow[] }) {
   );
 }
 
-function Hardware() {
+function Hardware({ numGpus }: { numGpus: number | null }) {
   const { t } = useText();
   const { question } = usePage();
   const choice = question.view === "plan" ? "plan" : question.target;
@@ -165,6 +170,7 @@ function Hardware() {
           </div>
         </div>
       ) : null}
+      {choice !== "plan" && numGpus !== null && numGpus !== question.count ? <p class="hint">{t("ask.count.flags", { count: numGpus })}</p> : null}
       {choice === "plan" ? (
         <div class="field">
           <label for="only">{t("ask.only")}</label>
@@ -180,10 +186,12 @@ interface Props {
   model: ModelInfo | null;
   /** The context that the library took where none was named. */
   context: number;
+  /** How many GPUs the answer is for, where flags say so. */
+  numGpus: number | null;
 }
 
 /** The panel on the left. */
-export function Ask({ engines, model, context }: Props) {
+export function Ask({ engines, model, context, numGpus }: Props) {
   const { t } = useText();
   const { question } = usePage();
   const limit = model?.context_limit_tokens;
@@ -209,7 +217,7 @@ export function Ask({ engines, model, context }: Props) {
         <Slider label={t("ask.sequences")} unit={t("unit.atOnce")} value={question.sequences} low={1} high={Math.max(1024, question.sequences)}
           grain={(value) => (value < 64 ? 1 : value < 256 ? 4 : 16)} show={count} parse={parseTokens} onChange={(sequences) => ask({ sequences })} />
       </fieldset>
-      <Hardware />
+      <Hardware numGpus={numGpus} />
       <fieldset class="group">
         <legend>{t("ask.group.engine")}</legend>
         <EngineFields engines={engines} />
