@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from kvgauge.cli.options import OUTPUT
 from kvgauge.cli.output import Settings, make_view, write, write_json, write_notes
-from kvgauge.cli.topics import COMMANDS, TOPICS
+from kvgauge.cli.topics import COMMANDS, TOPICS, Topic
 from kvgauge.errors import InvalidRequestError
 from kvgauge.lab.extra import require
 
 if TYPE_CHECKING:
     from kvgauge.architecture import Note
+    from kvgauge.render.messages import Texts
+    from kvgauge.units import Units
 
 _OUTPUT_NAMES = frozenset(row.name for row in OUTPUT) - {"offline"}
 
@@ -39,20 +41,42 @@ def run_learn(settings: Settings, values: dict[str, Any]) -> int:
         hint = f"did you mean {near[0]}?" if near else f"one of: {', '.join(TOPICS)}"
         raise InvalidRequestError(f"there is no topic {asked}", hint=hint, field="topic")
     texts = settings.texts
-    summaries = {name: texts(f"help.verb.learn {name}") for name in TOPICS}
     if settings.json:
-        rows = [
-            {"name": name, "argument": TOPICS[name].argument, "summary": summary}
-            for name, summary in summaries.items()
-        ]
-        write_json({"schema": "kvgauge.learn/1", "topics": rows})
+        write_json(list_topics(texts))
         return 0
     from kvgauge.render.view import labelled  # noqa: PLC0415 - JSON draws nothing
 
     view = make_view(settings, units="gib", color=values["color"] or "auto")
-    commands = [(f"  kvgauge learn {name} {TOPICS[name].argument}", said) for name, said in summaries.items()]
+    commands = [
+        (f"  kvgauge learn {name} {topic.argument}", texts(f"help.verb.learn {name}"))
+        for name, topic in TOPICS.items()
+    ]
     write(texts("learn_about") + "\n\n" + view.draw(labelled(commands)))
     return 0
+
+
+def list_topics(texts: Texts) -> dict[str, object]:
+    """Return the ``kvgauge.learn/1`` object."""
+    rows = [
+        {"name": name, "argument": topic.argument, "summary": texts(f"help.verb.learn {name}")}
+        for name, topic in TOPICS.items()
+    ]
+    return {"schema": "kvgauge.learn/1", "topics": rows}
+
+
+def topic_json(topic: Topic, asked: dict[str, Any], texts: Texts) -> tuple[Answer, dict[str, object]]:
+    """Run a topic and return its answer, and the same as JSON in a language."""
+    answer: Answer = _function(f"kvgauge.lab.{topic.answer}")(**asked)
+    said = [{**note.to_dict(), "message": texts.note(note)} for note in answer.notes]
+    return answer, {**answer.to_dict(), "notes": said}
+
+
+def drawn_topic(topic: Topic, answer: Answer, texts: Texts, units: Units, width: int) -> str:
+    """Return an answer as text of so many columns, without colour."""
+    from kvgauge.render.view import View  # noqa: PLC0415
+
+    view = View(texts, units, width, color=False)
+    return str(_function(f"kvgauge.render.{topic.draw}")(answer, view))
 
 
 def run_topic(command: str, settings: Settings, values: dict[str, Any]) -> int:
@@ -60,10 +84,9 @@ def run_topic(command: str, settings: Settings, values: dict[str, Any]) -> int:
     topic = COMMANDS[command]
     require(command, topic.needs)
     asked = {name: value for name, value in values.items() if name not in _OUTPUT_NAMES and _is_given(value)}
-    answer: Answer = _function(f"kvgauge.lab.{topic.answer}")(**asked)
+    answer, found = topic_json(topic, asked, settings.texts)
     if settings.json:
-        said = [{**note.to_dict(), "message": settings.texts.note(note)} for note in answer.notes]
-        write_json({**answer.to_dict(), "notes": said})
+        write_json(found)
         return 0
     view = make_view(settings, units=values["units"] or "gib", color=values["color"] or "auto")
     write(_function(f"kvgauge.render.{topic.draw}")(answer, view))

@@ -36,8 +36,9 @@ def openapi() -> Json:
     """Return the description."""
     from kvgauge.web.answers import QUESTIONS  # noqa: PLC0415 - they name this module's types
     from kvgauge.web.choosing import OPTIONS  # noqa: PLC0415
+    from kvgauge.web.learning import LEARNING  # noqa: PLC0415
 
-    questions = (*QUESTIONS, OPTIONS)
+    questions = (*QUESTIONS, OPTIONS, *LEARNING)
     paths: Json = {question.path: _operations(question) for question in questions}
     paths["/api/v1/gguf"] = _gguf()
     schemas: Json = {}

@@ -31,6 +31,7 @@ from kvgauge.web.failures import (
     status_of,
 )
 from kvgauge.web.guard import API
+from kvgauge.web.learning import LEARNING
 from kvgauge.web.openapi import openapi
 from kvgauge.web.sent import answer_gguf
 from kvgauge.web.telling import Told, as_json, told
@@ -119,7 +120,7 @@ class Routes:
         """Return the routes."""
         questions = [
             Route(question.path, self._answering(question), methods=_methods(question))
-            for question in (*QUESTIONS, OPTIONS)
+            for question in (*QUESTIONS, OPTIONS, *LEARNING)
         ]
         return [
             *questions,

@@ -1,0 +1,90 @@
+"""What ``kvgauge learn`` runs, over HTTP: one address a topic, from the table of topics."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from kvgauge.cli.learn import drawn_topic, list_topics, topic_json
+from kvgauge.cli.topics import COMMANDS, TOPICS, Topic
+from kvgauge.errors import InvalidRequestError
+from kvgauge.lab.extra import require
+from kvgauge.web.answers import Question
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from kvgauge.keywords import Kinds
+    from kvgauge.web.answers import Desk, Json
+    from kvgauge.web.asking import Speech
+
+#: Options whose value names something on the machine.
+_OF_THE_MACHINE = frozenset({"FOLDER", "FILE"})
+#: Columns of what is drawn as text.
+_WIDTH = 96
+#: Longest text that is walked through a model.
+_MAX_TEXT = 2000
+
+
+def keywords_of(topic: Topic) -> Mapping[str, Kinds]:
+    """Return what a request for a topic may hold.
+
+    >>> keywords_of(TOPICS["activations"])
+    {'model': (<class 'str'>, <class 'dict'>), 'tokens': (<class 'str'>, <class 'int'>, <class 'float'>), \
+'dtype': (<class 'str'>, <class 'int'>, <class 'float'>), 'drawn': (<class 'bool'>,)}
+    """
+    found: dict[str, Kinds] = {}
+    if topic.keyword == "model":
+        found["model"] = (str, dict)
+    elif topic.keyword:
+        found[topic.keyword] = (str,)
+    for row in topic.options:
+        if row.metavar not in _OF_THE_MACHINE:
+            found[row.name] = (int,) if row.kind == "count" else (str, int, float)
+    return {**found, "drawn": (bool,)}
+
+
+async def answer_topic(name: str, desk: Desk, keywords: dict[str, Any], speech: Speech) -> Json:
+    """Run a topic; with ``drawn`` its drawing for a terminal stands in the answer as well."""
+    command = f"learn {name}"
+    topic = COMMANDS[command]
+    require(command, topic.needs)
+    draws = keywords.pop("drawn", False)
+    asked = {key: str(value) if isinstance(value, float) else value for key, value in keywords.items()}
+    if len(str(asked.get("text") or "")) > _MAX_TEXT:
+        raise InvalidRequestError(f"text is longer than {_MAX_TEXT} characters", hint="", field="text")
+    if asked.get("model") is not None and topic.keyword == "model":
+        asked["model"] = await desk.model({"no_weights": True}, asked["model"])
+    elif topic.is_required:
+        raise InvalidRequestError(
+            f"{topic.keyword.upper()} is missing", hint=topic.example, field=topic.keyword
+        )
+
+    def work() -> Json:
+        answer, found = topic_json(topic, asked, speech.texts)
+        if draws:
+            found["drawn"] = drawn_topic(topic, answer, speech.texts, speech.units, _WIDTH)
+        return found
+
+    return await desk.slow(work)
+
+
+async def answer_topics(desk: Desk, keywords: dict[str, Any], speech: Speech) -> Json:
+    """Answer what topics there are."""
+    del desk, keywords
+    return list_topics(speech.texts)
+
+
+LEARNING = (
+    Question("learn", {}, answer_topics, by_body=False),
+    *(
+        Question(
+            f"learn_{name}",
+            keywords_of(topic),
+            partial(answer_topic, name),
+            (topic.keyword,) if topic.is_required else (),
+            at=f"learn/{name}",
+        )
+        for name, topic in TOPICS.items()
+    ),
+)
