@@ -25,6 +25,8 @@ VIEWS = {
     "error": "#fit?model=nosuch/model",
     "compare": "#compare?models=Qwen/Qwen3-8B&models=google/gemma-3-27b-it&models=nosuch/model",
     "verify": "#verify",
+    "walk": "#learn?step=2",
+    "activations": "#learn?topic=activations",
 }
 screens = pytest.mark.parametrize("visit", SCREENS.values(), ids=SCREENS, indirect=True)
 
@@ -176,3 +178,31 @@ def test_a_chart_and_its_table_agree(visit):
     table = page.locator(".twin table").first.inner_text()
     for allocation in expected["devices"][0]["allocations"]:
         assert f"{allocation['bytes']:,} B" in table
+
+
+def test_a_walk_step_by_step(visit):
+    from kvgauge.lab.walk import learn_walk
+
+    page = visit.go("#learn?prompt=今天&newTokens=2")
+    expected = learn_walk("今天", new_tokens=2).to_dict()
+    for step in range(1, 7):
+        page.get_by_role("button", name="Next").click()
+        page.wait_for_function(f"() => location.hash.includes('step={step}')")
+    share = expected["generation"]["steps"][0]["chosen"]["share"]
+    page.locator(".twin summary").click()
+    assert f"{100 * share:.1f} %" in page.inner_text(".twin table")
+    assert page.get_by_role("button", name="Next").is_disabled()
+    page.locator(".share button").nth(1).click()
+    assert page.evaluate("navigator.clipboard.readText()") == "kvgauge learn walk '今天' --new-tokens 2"
+
+
+def test_every_topic_is_shown(visit):
+    page = visit.go("#learn")
+    page.wait_for_selector(".topics button")
+    names = page.locator(".topics button")
+    for at in range(names.count()):
+        names.nth(at).click()
+        visit.settle()
+        page.wait_for_selector(".answer .card")
+        assert page.locator(".answer .problem").count() == 0
+        assert page.locator(".answer svg.chart, .answer table").count() > 0

@@ -42,6 +42,7 @@ export interface Question {
   topic: string;
   prompt: string;
   step: number;
+  newTokens: number;
 }
 
 export const DEFAULTS: Question = {
@@ -77,6 +78,7 @@ export const DEFAULTS: Question = {
   topic: "",
   prompt: "",
   step: 0,
+  newTokens: 6,
 };
 
 export const VIEWS: readonly View[] = ["fit", "plan", "compare", "verify", "learn"];
@@ -92,6 +94,7 @@ const LIMITS: Partial<Record<keyof Question, [number, number]>> = {
   dcp: [0, 1024],
   mtp: [0, 64],
   step: [0, 1e6],
+  newTokens: [1, 64],
 };
 /** Longest text that an address may carry in one field. */
 const MAX_TEXT = 60000;

@@ -1,6 +1,10 @@
 /** From a question to what is sent to the API, and to the command that asks the same at a terminal. */
 import type { Question } from "./question";
 
+/** Topics of "learn" that take a model, and those that take tokens. */
+export const LEARN_MODEL: ReadonlySet<string> = new Set(["activations", "flash"]);
+export const LEARN_TOKENS: ReadonlySet<string> = new Set(["activations", "flash", "mechanisms"]);
+
 export type Body = Record<string, unknown>;
 
 /** Fields of a load that size, fit, plan, compare and explain share. */
@@ -106,6 +110,12 @@ export function commandOf(question: Question): string {
     load();
   } else if (question.view === "verify") {
     words.push("verify", "server.log");
+  } else if (question.view === "learn") {
+    words.push("learn", question.topic || "walk");
+    if (!question.topic && question.prompt) words.push(quoted(question.prompt));
+    if (!question.topic) add("--new-tokens", question.newTokens);
+    if (LEARN_MODEL.has(question.topic)) words.push(quoted(model));
+    if (LEARN_TOKENS.has(question.topic) && question.context > 0) add("--tokens", question.context);
   } else if (question.view === "plan") {
     words.push("plan", quoted(model));
     load();
