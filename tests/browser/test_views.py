@@ -186,12 +186,12 @@ def test_a_walk_step_by_step(visit):
     page = visit.go("#learn?prompt=今天&newTokens=2")
     expected = learn_walk("今天", new_tokens=2).to_dict()
     for step in range(1, 7):
-        page.get_by_role("button", name="Next").click()
+        page.get_by_role("button", name="Next", exact=True).click()
         page.wait_for_function(f"() => location.hash.includes('step={step}')")
     share = expected["generation"]["steps"][0]["chosen"]["share"]
     page.locator(".twin summary").click()
     assert f"{100 * share:.1f} %" in page.inner_text(".twin table")
-    assert page.get_by_role("button", name="Next").is_disabled()
+    assert page.get_by_role("button", name="Next", exact=True).is_disabled()
     page.locator(".share button").nth(1).click()
     assert page.evaluate("navigator.clipboard.readText()") == "kvgauge learn walk '今天' --new-tokens 2"
 
