@@ -280,6 +280,9 @@ export interface PlanOption extends FitAnswer {
   num_gpus: number;
   parallelism: Record<string, number> | string;
   price_per_hour: number | null;
+  price?: { date: string; grade: string; source: string } | null;
+  num_nodes?: number;
+  fit_arguments?: string[];
   rank_reason: string;
 }
 
@@ -287,6 +290,6 @@ export interface PlanAnswer {
   schema: string;
   model?: ModelInfo;
   options: PlanOption[];
-  decision_path: { question: string; answer: string; because: string }[];
+  decision_path: { code: string; question: string; answer: string; answer_code?: string; because: string }[];
   notes?: Note[];
 }

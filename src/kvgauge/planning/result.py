@@ -106,6 +106,7 @@ class PathStep:
             "code": self.question.code.removeprefix("plan_ask_"),
             "question": self.question.message,
             "answer": self.answer.message,
+            "answer_code": self.answer.code.removeprefix("plan_"),
             "because": "; ".join(note.message for note in self.because),
         }
 

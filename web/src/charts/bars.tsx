@@ -2,7 +2,7 @@
 import { useId } from "preact/hooks";
 import { bytes, exactBytes } from "../format";
 import { useText } from "../i18n";
-import { useWidth } from "./frame";
+import { typeScale, useWidth } from "./frame";
 import { KINDS, Patterns, type Kind } from "./kinds";
 
 export interface Segment {
@@ -40,7 +40,7 @@ export function Bars({ bars, limit, summary }: Props) {
   const { t, w } = useText();
   const prefix = useId().replace(/\W/g, "") + "p";
   const [place, width] = useWidth<HTMLDivElement>();
-  const left = bars.length > 1 || bars.some((bar) => bar.label.length) ? Math.min(76, 22 + 7 * Math.max(...bars.map((bar) => bar.label.length))) : 0;
+  const left = bars.length > 1 || bars.some((bar) => bar.label.length) ? 22 + 7 * typeScale() * Math.max(...bars.map((bar) => bar.label.length)) : 0;
   const largest = Math.max(1, ...bars.map((bar) => Math.max(bar.capacity ?? 0, bar.segments.reduce((sum, part) => sum + part.bytes, 0))));
   const room = width - left - 2;
   const scale = (size: number) => (room * size) / largest;

@@ -27,7 +27,7 @@ interface Props {
 }
 
 const HEIGHT = 260;
-const PAD = { left: 68, right: 14, top: 18, bottom: 30 };
+const PAD = { left: 72, right: 14, top: 18, bottom: 30 };
 
 /** Round steps in bytes for an axis up to `top`. */
 function byteTicks(top: number): number[] {

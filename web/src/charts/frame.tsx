@@ -20,6 +20,11 @@ export function useWidth<E extends Element>(): [{ current: E | null }, number] {
   return [place, width];
 }
 
+/** How much larger than 16 pixels the page's type is: drawings with text in them grow by it. */
+export function typeScale(): number {
+  return parseFloat(getComputedStyle(document.documentElement).fontSize) / 16 || 1;
+}
+
 const COPIED = ["fill", "stroke", "stroke-width", "stroke-dasharray", "stroke-linecap", "stroke-linejoin", "opacity", "font-size", "font-weight", "font-family", "text-anchor"];
 
 /** A drawing that stands alone: computed styles written into it, a background, its own namespace. */

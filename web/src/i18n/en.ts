@@ -140,6 +140,8 @@ export const en = {
   "paste.tooLong": "This config is too long for the address; name a file at a terminal instead.",
   "paste.use": "Use it",
   "plan.answer": "Answer",
+  "plan.no": "no",
+  "plan.yes": "yes",
   "plan.because": "Because",
   "plan.nothing": "Nothing known fits",
   "plan.open": "Look closer",

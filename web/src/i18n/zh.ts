@@ -142,6 +142,8 @@ export const zh: Record<keyof typeof en, string> = {
   "paste.tooLong": "配置太长，地址放不下；请在终端里指定文件。",
   "paste.use": "使用",
   "plan.answer": "回答",
+  "plan.no": "不能",
+  "plan.yes": "能",
   "plan.because": "理由",
   "plan.nothing": "已知的都放不下",
   "plan.open": "细看",

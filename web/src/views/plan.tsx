@@ -36,7 +36,7 @@ function OptionRow({ option, at }: { option: PlanOption; at: number }) {
         <span class={`status status-${option.verdict.status}`}><Icon name={ICONS[option.verdict.status]} />{w("status", option.verdict.status)}</span>
         <h3>{option.num_gpus > 1 ? `${option.num_gpus} × ` : ""}{option.gpu}</h3>
         <span class="quiet">{split(option)}</span>
-        {option.price_per_hour !== null ? <span class="price">${option.price_per_hour.toFixed(2)}{t("plan.perHour")}</span> : null}
+        {option.price_per_hour !== null ? <span class="price" title={option.price ? `${option.price.source}, ${option.price.date}` : ""}>${option.price_per_hour.toFixed(2)}{t("plan.perHour")}</span> : null}
         <button type="button" class="button small" onClick={open}>{t("plan.open")} <Icon name="arrow" /></button>
       </div>
       <p class="quiet">{option.rank_reason}</p>
