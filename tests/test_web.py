@@ -10,7 +10,7 @@ import kvgauge
 from gguf_files import QWEN3
 from kvgauge.cli.app import execute
 from kvgauge.keywords import FIT, SIZE
-from kvgauge.render.answer_json import fit_json, size_json, verify_json
+from kvgauge.render.answer_json import fit_json, plan_json, size_json, verify_json
 from kvgauge.render.messages import Texts
 from support import ROOT, config_of
 from web_support import Limits, WebSettings, answer, client, refusal
@@ -82,6 +82,15 @@ def test_fit_without_what_would_help_is_the_same_answer(web):
     short = answer(web.post(f"{API}/fit", json={**load, "suggestions": False}), "fit")
     assert whole["suggestions"]
     assert short == {**whole, "suggestions": []}
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_plan(web, lang):
+    load = {"gpu": "L40S", "context": "32k", "sequences": 8}
+    expected = plain(plan_json(kvgauge.plan(NAME, **load), Texts(lang), "gib"))
+    found = answer(web.post(f"{API}/plan", json={"model": NAME, **load, "lang": lang}), "plan")
+    assert found == expected
+    assert {step["answer_code"] for step in found["decision_path"]} >= {"yes", "no"}
 
 
 def test_compare_answers_rows_and_errors(web):

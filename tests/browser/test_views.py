@@ -25,6 +25,7 @@ VIEWS = {
     "error": "#fit?model=nosuch/model",
     "compare": "#compare?models=Qwen/Qwen3-8B&models=google/gemma-3-27b-it&models=nosuch/model",
     "verify": "#verify",
+    "plan": "#plan?only=L40S",
     "walk": "#learn?step=2",
     "activations": "#learn?topic=activations",
 }
@@ -149,12 +150,14 @@ def test_copies(visit):
     copied = {}
     for name in ("Command", "JSON", "Markdown"):
         page.locator(".share").get_by_role("button", name=name).click()
-        page.wait_for_timeout(50)
+        page.locator(".share button", has_text="Copied").last.wait_for()
+        page.locator(".share button", has_text="Copied").last.wait_for(state="detached")
         copied[name] = page.evaluate("navigator.clipboard.readText()")
     assert copied["Command"].startswith("kvgauge fit Qwen/Qwen3-8B ")
     assert "--gpu H100:2" in copied["Command"]
     assert json.loads(copied["JSON"])["schema"] == "kvgauge.fit/1"
-    assert "| gpu:1 | Weights |" in copied["Markdown"]
+    assert "Qwen/Qwen3-8B" in copied["Markdown"]
+    assert copied["Markdown"].count("|") > 20
     page.locator(".command").first.get_by_role("button").click()
     page.wait_for_timeout(50)
     assert page.evaluate("navigator.clipboard.readText()").startswith("vllm serve Qwen/Qwen3-8B")
@@ -206,3 +209,22 @@ def test_every_topic_is_shown(visit):
         page.wait_for_selector(".answer .card")
         assert page.locator(".answer .problem").count() == 0
         assert page.locator(".answer svg.chart, .answer table").count() > 0
+
+
+def test_a_plan_is_decided_and_looked_at_closer(visit):
+    page = visit.go("#fit?model=Qwen/Qwen3-8B&sequences=8")
+    page.get_by_role("radio", name="What to buy?").check()
+    page.wait_for_selector(".options .option")
+    visit.settle()
+    expected = kvgauge.plan("Qwen/Qwen3-8B", context=32768, sequences=8, engine="vllm").to_dict()
+    names = page.locator(".option h3").all_inner_texts()
+    assert names == [
+        f"{one['num_gpus']} × {one['gpu']}" if one["num_gpus"] > 1 else one["gpu"]
+        for one in expected["options"]
+    ]
+    steps = page.locator("svg.tree .node").count()
+    assert steps == len(expected["decision_path"])
+    assert page.locator("svg.tree .knot-last").count() == 1
+    page.locator(".option").first.get_by_role("button", name="Look closer").click()
+    visit.settle()
+    assert expected["options"][0]["verdict"]["sentence"] in page.inner_text(".verdict")

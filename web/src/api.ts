@@ -41,6 +41,18 @@ export function post<T>(path: string, body: unknown, signal?: AbortSignal): Prom
   });
 }
 
+/** The same answer as Markdown, written by the library. */
+export async function markdown(path: string, body: Record<string, unknown>): Promise<string> {
+  const response = await fetch(BASE + path, {
+    method: "POST",
+    credentials: "same-origin",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ ...body, format: "markdown" }),
+  });
+  if (!response.ok) await read(response);
+  return response.text();
+}
+
 /** Ask for a listing. */
 export function get<T>(path: string, query: Record<string, string | number> = {}, signal?: AbortSignal): Promise<T> {
   const parts = new URLSearchParams(Object.entries(query).map(([key, value]) => [key, String(value)]));

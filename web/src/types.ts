@@ -282,6 +282,8 @@ export interface PlanOption extends FitAnswer {
   price_per_hour: number | null;
   price?: { date: string; grade: string; source: string } | null;
   num_nodes?: number;
+  kv_dtype_changed?: string | null;
+  weights_changed?: string | null;
   fit_arguments?: string[];
   rank_reason: string;
 }

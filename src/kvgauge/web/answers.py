@@ -13,6 +13,7 @@ from kvgauge.errors import InvalidRequestError, KvgaugeError
 from kvgauge.fitting import fit
 from kvgauge.inventory import engines_answer, gpus_answer, models_answer
 from kvgauge.keywords import FINDING, Kinds
+from kvgauge.planning.plan import plan
 from kvgauge.sizing import size
 from kvgauge.verification.verifying import verify
 from kvgauge.web.asking import Speech
@@ -25,6 +26,7 @@ from kvgauge.web.telling import (
     tell_comparison,
     tell_explanation,
     tell_fit,
+    tell_plan,
     tell_size,
     tell_verified,
     told,
@@ -61,6 +63,14 @@ async def answer_fit(desk: Desk, keywords: Keywords, speech: Speech) -> Told:
         return tell_fit(fit(model, **load), speech)
 
     return await desk.slow(work) if desk.check_gpu(keywords) else await desk.about([model], work)
+
+
+async def answer_plan(desk: Desk, keywords: Keywords, speech: Speech) -> Told:
+    """Answer ``plan``, a search over all devices."""
+    model = await desk.model(keywords, keywords.get("model"))
+    desk.check_gpu(keywords)
+    load = without_finding(keywords)
+    return await desk.slow(lambda: tell_plan(plan(model, **load), speech))
 
 
 async def answer_compare(desk: Desk, keywords: Keywords, speech: Speech) -> Told:
@@ -165,6 +175,7 @@ QUESTIONS = (
     Question("explain", known.SIZE, answer_explain, ("model",), as_text=True),
     Question("compare", known.COMPARE, answer_compare, ("models",), as_text=True),
     Question("fit", known.FIT, answer_fit, ("model",), as_text=True),
+    Question("plan", known.PLAN, answer_plan, ("model",), as_text=True),
     Question(
         "verify", {"log": (str,), **known.VERIFY}, answer_verify, ("log",), by_query=False, as_text=True
     ),

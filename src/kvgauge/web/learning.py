@@ -10,13 +10,15 @@ from kvgauge.cli.topics import COMMANDS, TOPICS, Topic
 from kvgauge.errors import InvalidRequestError
 from kvgauge.lab.extra import require
 from kvgauge.web.answers import Question
+from kvgauge.web.telling import told
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from kvgauge.keywords import Kinds
-    from kvgauge.web.answers import Desk, Json
     from kvgauge.web.asking import Speech
+    from kvgauge.web.desk import Desk
+    from kvgauge.web.telling import Told
 
 #: Options whose value names something on the machine.
 _OF_THE_MACHINE = frozenset({"FOLDER", "FILE"})
@@ -44,7 +46,7 @@ def keywords_of(topic: Topic) -> Mapping[str, Kinds]:
     return {**found, "drawn": (bool,)}
 
 
-async def answer_topic(name: str, desk: Desk, keywords: dict[str, Any], speech: Speech) -> Json:
+async def answer_topic(name: str, desk: Desk, keywords: dict[str, Any], speech: Speech) -> Told:
     """Run a topic; with ``drawn`` its drawing for a terminal stands in the answer as well."""
     command = f"learn {name}"
     topic = COMMANDS[command]
@@ -60,19 +62,19 @@ async def answer_topic(name: str, desk: Desk, keywords: dict[str, Any], speech: 
             f"{topic.keyword.upper()} is missing", hint=topic.example, field=topic.keyword
         )
 
-    def work() -> Json:
+    def work() -> Told:
         answer, found = topic_json(topic, asked, speech.texts)
         if draws:
             found["drawn"] = drawn_topic(topic, answer, speech.texts, speech.units, _WIDTH)
-        return found
+        return told(found)
 
     return await desk.slow(work)
 
 
-async def answer_topics(desk: Desk, keywords: dict[str, Any], speech: Speech) -> Json:
+async def answer_topics(desk: Desk, keywords: dict[str, Any], speech: Speech) -> Told:
     """Answer what topics there are."""
     del desk, keywords
-    return list_topics(speech.texts)
+    return told(list_topics(speech.texts))
 
 
 LEARNING = (

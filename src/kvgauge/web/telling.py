@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from kvgauge.comparison import Comparison
     from kvgauge.derivation import Explanation
     from kvgauge.fit_result import FitResult
+    from kvgauge.planning.result import PlanResult
     from kvgauge.render.sheet import Sheet
     from kvgauge.render.view import View
     from kvgauge.size_result import SizeResult
@@ -71,6 +72,18 @@ def tell_fit(result: FitResult, speech: Speech) -> Told:
         speech,
         lambda: fit_json(result, speech.texts, speech.units),
         lambda view: fit_sheet(result, view),
+    )
+
+
+def tell_plan(result: PlanResult, speech: Speech) -> Told:
+    """Write a plan."""
+    from kvgauge.render.answer_json import plan_json  # noqa: PLC0415 - with the first answer
+    from kvgauge.render.plan_facts import plan_sheet  # noqa: PLC0415
+
+    return _tell(
+        speech,
+        lambda: plan_json(result, speech.texts, speech.units),
+        lambda view: plan_sheet(result, view),
     )
 
 

@@ -23,7 +23,7 @@ async function toClipboard(text: string): Promise<void> {
 
 interface Props {
   label: string;
-  text: () => string;
+  text: () => string | Promise<string>;
   icon?: IconName;
   bare?: boolean;
 }
@@ -33,7 +33,7 @@ export function CopyButton({ label, text, icon = "copy", bare = false }: Props) 
   const { t } = useText();
   const [done, setDone] = useState(false);
   const press = async () => {
-    await toClipboard(text());
+    await toClipboard(await text());
     setDone(true);
     setTimeout(() => setDone(false), 1600);
   };

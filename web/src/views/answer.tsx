@@ -3,10 +3,10 @@ import { Bars } from "../charts/bars";
 import { ChartCard } from "../charts/frame";
 import { sequenceBytes } from "../exact";
 import { bytes, count, exactBytes, parameters, percent } from "../format";
+import { markdown } from "../api";
 import { useText } from "../i18n";
-import { fitMarkdown, sizeMarkdown } from "../markdown";
 import type { Answer } from "../state/answers";
-import { commandOf } from "../state/request";
+import { commandOf, fitBody, sizeBody } from "../state/request";
 import { usePage } from "../state/store";
 import type { Allocation, FitAnswer, SizeAnswer } from "../types";
 import { CopyButton } from "../ui/copy";
@@ -157,7 +157,7 @@ interface Props {
 
 /** The right side of "fit". */
 export function AnswerView({ fit, size, context }: Props) {
-  const { t, w } = useText();
+  const { t, w, language } = useText();
   const { question } = usePage();
   const wantsFit = question.target !== "size";
   const main = wantsFit ? fit : size;
@@ -172,7 +172,7 @@ export function AnswerView({ fit, size, context }: Props) {
   return (
     <div class="answer" aria-busy={fit.stale}>
       <VerdictCard fit={answer} stale={fit.stale} parts={worst ? asParts(worst.allocations, label) : []} />
-      <Share json={answer} markdown={() => fitMarkdown(answer, w("status", answer.verdict.status), (name) => w("allocation", name), t)} />
+      <Share json={answer} markdown={() => markdown("fit", { ...fitBody(question), lang: language })} />
       <FitBars fit={answer} size={sized} />
       {sized ? <Growth size={sized} fit={answer} context={context} sequences={question.sequences} /> : null}
       <Change fit={answer} />
@@ -184,13 +184,12 @@ export function AnswerView({ fit, size, context }: Props) {
 }
 
 function SizedOnly({ size, context, stale, share = false }: { size: SizeAnswer; context: number; stale: boolean; share?: boolean }) {
-  const { t } = useText();
+  const { language } = useText();
   const { question } = usePage();
-  const headline = () => `${size.model.id}: ${bytes(size.cache.total_bytes)} ${t("size.headline", { sequences: count(size.request.sequences), tokens: count(size.request.context_tokens) })}`;
   return (
     <>
       <SizeHead size={size} context={context} sequences={question.sequences} stale={stale} />
-      {share ? <Share json={size} markdown={() => sizeMarkdown(size, headline(), t)} /> : null}
+      {share ? <Share json={size} markdown={() => markdown("size", { ...sizeBody(question), lang: language })} /> : null}
       <SizeBars size={size} />
       <Growth size={size} fit={null} context={context} sequences={question.sequences} />
       <Assumptions allocations={size.engine?.allocations ?? []} request={size.request} notes={size.notes} />

@@ -6,9 +6,9 @@ import { ChartCard } from "../charts/frame";
 import { sequenceBytes } from "../exact";
 import { bytes, count, parameters, parseTokens, three } from "../format";
 import { useText } from "../i18n";
-import { compareMarkdown } from "../markdown";
+import { markdown } from "../api";
 import type { Answer } from "../state/answers";
-import { loadBody } from "../state/request";
+import { compareBody, loadBody } from "../state/request";
 import { ask, usePage } from "../state/store";
 import type { CompareAnswer, EngineRow, SizeAnswer } from "../types";
 import { Combobox } from "../ui/combobox";
@@ -65,7 +65,7 @@ function isSize(row: CompareAnswer["rows"][number]): row is SizeAnswer {
 
 /** The answer of a comparison. */
 export function CompareView({ answer }: { answer: Answer<CompareAnswer> }) {
-  const { t, w } = useText();
+  const { t, w, language } = useText();
   const { question } = usePage();
   const id = useId();
   if (answer.error) return <div class="answer"><Problem error={answer.error} /></div>;
@@ -88,7 +88,7 @@ export function CompareView({ answer }: { answer: Answer<CompareAnswer> }) {
           </div>
         </section>
       ) : null}
-      <Share json={answer.value} markdown={() => compareMarkdown(answer.value as CompareAnswer, t)} />
+      <Share json={answer.value} markdown={() => markdown("compare", { ...compareBody(question), lang: language })} />
       <section class="card wide" aria-labelledby={`${id}t`}>
         <header class="card-head"><h2 id={`${id}t`}>{t("compare.title")}</h2></header>
         <div class="scroll" tabIndex={0} role="region" aria-labelledby={`${id}t`}>

@@ -2,11 +2,13 @@
 import { Bars } from "../charts/bars";
 import { ChartCard } from "../charts/frame";
 import { Tree } from "../charts/tree";
-import { bytes, count } from "../format";
+import { count } from "../format";
 import { useText } from "../i18n";
-import { table } from "../markdown";
+import { markdown } from "../api";
 import type { Answer } from "../state/answers";
-import { ask } from "../state/store";
+import { planBody } from "../state/request";
+import { ask, usePage } from "../state/store";
+import type { Question } from "../state/question";
 import type { PlanAnswer, PlanOption } from "../types";
 import { CopyButton } from "../ui/copy";
 import { Icon } from "../ui/icons";
@@ -26,10 +28,29 @@ function split(option: PlanOption): string {
   return Object.entries(option.parallelism).filter(([, value]) => typeof value === "number" && value > 1).map(([name, value]) => `${SHORT[name] ?? name} ${value}`).join(" · ") || "—";
 }
 
+/** The fit that an option is, as a question. */
+function closer(option: PlanOption): Partial<Question> {
+  const ranks = typeof option.parallelism === "string" ? {} : option.parallelism;
+  const many = (name: string) => ((ranks[name] ?? 1) > 1 ? (ranks[name] ?? 0) : 0);
+  return {
+    view: "fit",
+    target: "gpu",
+    gpu: option.gpu,
+    count: option.num_gpus,
+    tp: many("tensor_parallel") || (option.num_gpus > 1 ? 1 : 0),
+    pp: many("pipeline_parallel"),
+    dp: many("data_parallel"),
+    ep: many("expert_parallel"),
+    dcp: many("context_parallel"),
+    ...(option.kv_dtype_changed ? { kv: option.kv_dtype_changed } : {}),
+    ...(option.weights_changed ? { weights: option.weights_changed } : {}),
+  };
+}
+
 function OptionRow({ option, at }: { option: PlanOption; at: number }) {
   const { t, w } = useText();
   const worst = fullest(option);
-  const open = () => ask({ view: "fit", target: "gpu", gpu: option.gpu, count: option.num_gpus, tp: option.request.tensor_parallel > 1 ? option.request.tensor_parallel : 0, pp: option.request.pipeline_parallel > 1 ? option.request.pipeline_parallel : 0 });
+  const open = () => ask(closer(option));
   return (
     <li class={`option ${at === 0 ? "first" : ""}`}>
       <div class="option-head">
@@ -54,7 +75,8 @@ function OptionRow({ option, at }: { option: PlanOption; at: number }) {
 
 /** The right side of "plan". */
 export function PlanView({ answer }: { answer: Answer<PlanAnswer> }) {
-  const { t } = useText();
+  const { t, language } = useText();
+  const { question } = usePage();
   if (answer.error) return <div class="answer"><Problem error={answer.error} /></div>;
   if (!answer.value) return <div class="answer"><div class="card skeleton" role="status">{t("loading")}</div></div>;
   const { options, decision_path: path, notes = [] } = answer.value;
@@ -68,7 +90,7 @@ export function PlanView({ answer }: { answer: Answer<PlanAnswer> }) {
           <p>{best ? best.verdict.sentence : ""}</p>
         </div>
       </section>
-      <Share json={answer.value} markdown={() => table([t("ask.gpu"), t("verdict.required"), t("verdict.available")], options.map((one) => [`${one.num_gpus} × ${one.gpu}`, bytes(one.verdict.required_bytes), bytes(one.verdict.available_bytes)]))} />
+      <Share json={answer.value} markdown={() => markdown("plan", { ...planBody(question), lang: language })} />
       {path.length ? (
         <ChartCard title={t("plan.path")} name="decision-path" table={{ head: [t("plan.question"), t("plan.answer"), t("plan.because")], rows: path.map((step) => [step.question, step.answer, step.because]) }}>
           <Tree path={path} />

@@ -6,7 +6,7 @@ import { CopyButton } from "../ui/copy";
 
 interface Props {
   json: unknown;
-  markdown: () => string;
+  markdown: () => string | Promise<string>;
 }
 
 /** The row of copy buttons. */

@@ -2,7 +2,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { bytes, three, count, signedPercent } from "../format";
 import { useText } from "../i18n";
-import { table } from "../markdown";
+import { markdown } from "../api";
 import { useAnswer } from "../state/answers";
 import { ask, usePage } from "../state/store";
 import type { VerifyAnswer, VerifyLine } from "../types";
@@ -102,7 +102,7 @@ export function VerifyView() {
           <p>{[`${engine.name} ${engine.version ?? ""}`.trim(), engine.model_in_log ?? engine.model, engine.gpu, engine.engine_args].filter(Boolean).join(" · ")}</p>
         </div>
       </section>
-      <Share json={answer.value} markdown={() => table([t("verify.quantity"), t("verify.measured"), t("verify.predicted"), t("verify.verdict")], lines.map((line) => [line.quantity, figure(line.measured, line.unit), figure(line.predicted, line.unit), line.verdict]))} />
+      <Share json={answer.value} markdown={() => markdown("verify", body)} />
       {lines.length ? (
         <section class="card wide" aria-label={t("verify.lines")}>
           <header class="card-head"><h2>{t("verify.lines")}</h2></header>
