@@ -18,7 +18,7 @@ from error_texts import SOURCE, literals, plain
 from kvgauge.cli.app import execute
 from kvgauge.layers import Role
 from kvgauge.render.messages import zh
-from kvgauge.render.messages.errors_zh import HOLE, TABLES, chinese, foreign, note_value
+from kvgauge.render.messages.errors_zh import HOLE, TABLES, chinese, foreign, note_value, reasons
 from support import config_of
 
 ROWS = [row for table in TABLES for row in table.items()]
@@ -54,7 +54,7 @@ NOT_SHOWN = {
     ", which {}", ", which {} can't be read without", " and {} more", "{} or is private",
     "if it is private, set MODELSCOPE_API_TOKEN; or {}",
     "{} {}, and {} keeps off the network", "{} in {}", "{}.kv_cache_quant_algo = {}",
-    "help.verb.learn {}", "  kvgauge learn {} {}", "kvgauge [COMMAND] MODEL [OPTIONS]", "kvgauge {} [OPTIONS]",
+    "help.verb.learn {}", "  kvgauge learn {} {}", "kvgauge [COMMAND] MODEL [OPTIONS]", "kvgauge {} [OPTIONS]", "learn {}",
     "local cache", "local cache, {}", "pulled by Ollama", "{}, commit {}", ", commit {}", "as {}: {}",
     "own file", "this machine", "rule: the tool's total less what a driver keeps", "vram total memory (b)",
     "card series", "card model", "device name", "gfx version", "Apple M",
@@ -105,7 +105,9 @@ def test_every_message_has_a_chinese_text():
 def test_every_row_translates_something():
     said = {text for text, _ in literals(everything=True)}
     formed = {form for text in said | refusals() for form in forms(text)} | JOINED
-    ours = {plain(english) for table in TABLES if table is not foreign.TABLE for english in table}
+    ours = {
+        plain(english) for table in TABLES if table not in (foreign.TABLE, reasons.TABLE) for english in table
+    }
     unsaid = sorted(ours - formed)
     assert not unsaid, f"nothing says these texts of errors_zh any more; remove or reword them: {unsaid}"
 

@@ -133,7 +133,7 @@ def test_options_name_every_keyword(web, lang):
     offered = {row["name"]: row for row in rows}
     assert {*SIZE, *FIT} - set(offered) <= {"num_gpus", "suggestions"}
     assert "fp8_ds_mla" in offered["kv_dtype"]["words"]
-    assert offered["gpu"]["questions"] == ["fit", "verify"]
+    assert offered["gpu"]["questions"] == ["fit", "plan", "verify"]
     assert not {"gpu_file", "ndjson", "host"} & set(offered)
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from kvgauge.allocations import Allocation
     from kvgauge.architecture import Note
     from kvgauge.fit_result import FitResult
     from kvgauge.planning.result import PlanResult
@@ -20,16 +21,30 @@ def notes_json(notes: Iterable[Note], texts: Texts) -> list[dict[str, str]]:
     return [{**note.to_dict(), "message": texts.note(note)} for note in notes]
 
 
+def allocations_json(allocations: Iterable[Allocation], texts: Texts) -> list[dict[str, object]]:
+    """Return allocations with their reasons in a language."""
+    return [{**one, "because": texts.error(str(one["because"]))} for one in allocations]
+
+
 def size_json(result: SizeResult, texts: Texts) -> dict[str, object]:
     """Return the ``kvgauge.size/1`` object in a language."""
-    return {**result.to_dict(), "notes": notes_json(result.notes, texts)}
+    answer: dict[str, Any] = result.to_dict()
+    answer["engine"] = {
+        **answer["engine"],
+        "allocations": allocations_json(answer["engine"]["allocations"], texts),
+    }
+    return {**answer, "notes": notes_json(result.notes, texts)}
 
 
 def fit_json(result: FitResult, texts: Texts, units: Units) -> dict[str, object]:
     """Return the ``kvgauge.fit/1`` object; sentences that hold sizes have them in ``units``."""
     from kvgauge.render.note_units import in_units  # noqa: PLC0415 - of fit alone
 
-    answer = result.to_dict()
+    answer: dict[str, Any] = result.to_dict()
+    answer["devices"] = [
+        {**device, "allocations": allocations_json(device["allocations"], texts)}
+        for device in answer["devices"]
+    ]
     answer["verdict"] = {
         **result.verdict.to_dict(),
         "sentence": texts.note(in_units(result.verdict.note, units)),

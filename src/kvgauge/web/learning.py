@@ -54,7 +54,9 @@ async def answer_topic(name: str, desk: Desk, keywords: dict[str, Any], speech: 
     draws = keywords.pop("drawn", False)
     asked = {key: str(value) if isinstance(value, float) else value for key, value in keywords.items()}
     if len(str(asked.get("text") or "")) > _MAX_TEXT:
-        raise InvalidRequestError(f"text is longer than {_MAX_TEXT} characters", hint="", field="text")
+        raise InvalidRequestError(
+            f"text is longer than {_MAX_TEXT} characters", hint="give a shorter one", field="text"
+        )
     if asked.get("model") is not None and topic.keyword == "model":
         asked["model"] = await desk.model({"no_weights": True}, asked["model"])
     elif topic.is_required:

@@ -75,5 +75,7 @@ TABLE: Mapping[str, str] = {
     " vllm serve、sglang.launch_server、trtllm-serve 和 llama-server",
     "the devices of this machine are told to itself alone": "本机的设备只告知本机",
     "name the card: --gpu H100": "请写出显卡名：--gpu H100",
+    "text is longer than {0} characters": "文字超过 {0} 个字符",
+    "give a shorter one": "请给出短一些的",
     "something went wrong here": "此处出了问题",
 }
