@@ -3,6 +3,20 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { ApiError, post } from "../api";
 import type { ErrorBody } from "../types";
 
+/** How long a question must stand before what takes longer is asked for. */
+const REST_MS = 250;
+
+/** A body once it has stood for a while; null until then, so that a slider asks for it when it rests. */
+export function useRested(body: Record<string, unknown> | null): Record<string, unknown> | null {
+  const key = body === null ? "" : JSON.stringify(body);
+  const [rested, setRested] = useState("");
+  useEffect(() => {
+    const timer = setTimeout(() => setRested(key), rested ? REST_MS : 0);
+    return () => clearTimeout(timer);
+  }, [key]);
+  return rested === key ? body : null;
+}
+
 export interface Answer<T> {
   value: T | null;
   error: ErrorBody | null;

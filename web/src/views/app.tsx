@@ -2,7 +2,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { get } from "../api";
 import { useText } from "../i18n";
-import { useAnswer } from "../state/answers";
+import { useAnswer, useRested } from "../state/answers";
 import { VIEWS } from "../state/question";
 import { compareBody, fitBody, planBody, sizeBody } from "../state/request";
 import { remember } from "../state/recent";
@@ -91,7 +91,11 @@ export function App() {
   const asksModel = view === "fit" || view === "plan";
   const named = Boolean(question.config || question.model.trim());
   const size = useAnswer<SizeAnswer>("size", asksModel && named ? { ...sizeBody(question), lang: language } : null);
-  const fit = useAnswer<FitAnswer>("fit", view === "fit" && named && question.target !== "size" ? { ...fitBody(question), lang: language } : null);
+  const wanted = view === "fit" && named && question.target !== "size" ? { ...fitBody(question), lang: language } : null;
+  const quick = useAnswer<FitAnswer>("fit", wanted && { ...wanted, suggestions: false });
+  const whole = useAnswer<FitAnswer>("fit", useRested(wanted));
+  // What would help is asked for once the question rests; until then the verdict stands without it.
+  const fit = whole.value && !whole.stale ? whole : quick;
   const plan = useAnswer<PlanAnswer>("plan", view === "plan" && named ? { ...planBody(question), lang: language } : null);
   const compare = useAnswer<CompareAnswer>("compare", view === "compare" && question.models.length ? { ...compareBody(question), lang: language } : null);
   const answered = size.value?.request.context_tokens ?? fit.value?.request.context_tokens ?? 32768;
