@@ -248,16 +248,17 @@ def test_too_many_at_once_are_told_so():
 
 
 def test_large_bodies_are_few_at_once():
-    with client(WebSettings(offline=True, limits=Limits(num_large=1, body_s=1.0))) as web:
-        held = threading.Event()
+    with client(WebSettings(offline=True, limits=Limits(num_large=1))) as web:
+        begun, held = threading.Event(), threading.Event()
 
         def slowly():
             yield b"GGUF"
+            begun.set()
             held.wait(20)
 
         with ThreadPoolExecutor(1) as other:
             first = other.submit(sent, web, slowly(), 5000)
-            time.sleep(0.3)
+            assert begun.wait(20)
             answers = [sent(web, b"GGUF", 5000), web.post(f"{API}/verify", json={"log": "x"})]
             held.set()
             assert first.result().status_code == 200

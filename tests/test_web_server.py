@@ -151,3 +151,22 @@ def test_without_the_extra_it_says_what_to_install(monkeypatch, capsys):
     error = json.loads(capsys.readouterr().out)["error"]
     assert error["code"] == "missing_extra"
     assert "kvgauge[web]" in error["hint"]
+
+
+def test_what_nobody_waits_for_is_not_computed():
+    slow = "import time, kvgauge.web.answers as a; real = a.fit; done = []"
+    spy = "a.fit = lambda *x, **y: (time.sleep(0.5), print('computed', flush=True), real(*x, **y))[2]"
+    with serving("--offline", start=START.replace("sys.exit", f"{slow}; {spy}; sys.exit")) as (process, url):
+        parts = urlsplit(url)
+        request = (
+            f"GET /api/v1/fit?model=Qwen/Qwen3-8B&gpu=H100 HTTP/1.1\r\nHost: {parts.netloc}\r\n\r\n".encode()
+        )
+        get(f"{url}api/v1/fit?model=Qwen/Qwen3-8B&gpu=H100")  # after the answers that it gives itself
+        for _ in range(12):
+            with socket.create_connection((parts.hostname, parts.port)) as client:
+                client.sendall(request)
+                time.sleep(0.03)
+        get(f"{url}api/v1/fit?model=Qwen/Qwen3-8B&gpu=H100")
+        process.terminate()
+        assert process.wait(15) == 0
+        assert process.stdout.read().count("computed") <= 2 + 1 + 4

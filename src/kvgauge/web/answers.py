@@ -150,6 +150,7 @@ class Question:
         required: keywords that must stand.
         by_query, by_body: whether GET asks it, and POST.
         as_text: whether it is told as Markdown too.
+        at_once: whether it is answered before anybody could leave.
     """
 
     name: str
@@ -159,6 +160,7 @@ class Question:
     by_query: bool = True
     by_body: bool = True
     as_text: bool = False
+    at_once: bool = False
     at: str = ""
 
     @property
@@ -171,7 +173,7 @@ PREFIX = "/api/v1"
 _FILTER: Mapping[str, Kinds] = {"filter": (str,)}
 
 QUESTIONS = (
-    Question("size", known.SIZE, answer_size, ("model",), as_text=True),
+    Question("size", known.SIZE, answer_size, ("model",), as_text=True, at_once=True),
     Question("explain", known.SIZE, answer_explain, ("model",), as_text=True),
     Question("compare", known.COMPARE, answer_compare, ("models",), as_text=True),
     Question("fit", known.FIT, answer_fit, ("model",), as_text=True),

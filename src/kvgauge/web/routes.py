@@ -103,6 +103,30 @@ async def read_body(request: Request, max_bytes: int, seconds: float) -> bytes:
     return bytes(body)
 
 
+async def unless_left(request: Request, answer: Awaitable[Told]) -> Told:
+    """Return an answer; where whoever asked is gone before, work that waits for a thread is dropped.
+
+    A page asks anew at each move of a slider, and leaves what it asked before.
+
+    Raises:
+        ClientDisconnect: nobody waits any more.
+    """
+
+    async def left() -> None:
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+
+    answering, leaving = asyncio.ensure_future(answer), asyncio.ensure_future(left())
+    try:
+        await asyncio.wait({answering, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        if not answering.done():
+            raise ClientDisconnect
+        return answering.result()
+    finally:
+        answering.cancel()
+        leaving.cancel()
+
+
 def media_type(request: Request) -> str:
     """Return the type of a request's body."""
     return request.headers.get("content-type", "").partition(";")[0].strip().lower()
@@ -154,7 +178,8 @@ class Routes:
                     given = await self._given(request, question)
                     speech = self._speech(request, given)
                     keywords = request_keywords(given, question.keywords)
-                    return sent(await question.answer(self._desk, keywords, speech))
+                    answer = question.answer(self._desk, keywords, speech)
+                    return sent(await (answer if question.at_once else unless_left(request, answer)))
             except ClientDisconnect:
                 return Response(status_code=499)
             except Exception as error:
