@@ -247,26 +247,6 @@ def test_too_many_at_once_are_told_so():
     assert response.headers["retry-after"] == "1"
 
 
-def test_large_bodies_are_few_at_once():
-    with client(WebSettings(offline=True, limits=Limits(num_large=1))) as web:
-        begun, held = threading.Event(), threading.Event()
-
-        def slowly():
-            yield b"GGUF"
-            begun.set()
-            held.wait(20)
-
-        with ThreadPoolExecutor(1) as other:
-            first = other.submit(sent, web, slowly(), 5000)
-            assert begun.wait(20)
-            answers = [sent(web, b"GGUF", 5000), web.post(f"{API}/verify", json={"log": "x"})]
-            held.set()
-            assert first.result().status_code == 200
-        for response in answers:
-            refusal(response, 503, "busy")
-        assert sent(web, b"GGUF", 5000).status_code == 200
-
-
 def test_a_long_address_is_refused(web):
     query = "&".join(f"x{number}=1" for number in range(500))
     refusal(web.get(f"{API}/size?{query}"), 400, "invalid_request")

@@ -170,3 +170,31 @@ def test_what_nobody_waits_for_is_not_computed():
         process.terminate()
         assert process.wait(15) == 0
         assert process.stdout.read().count("computed") <= 2 + 1 + 4
+
+
+def test_large_bodies_are_few_at_once():
+    with serving("--offline") as (_, url):
+        parts = urlsplit(url)
+        place, kind = (parts.hostname, parts.port), "application/octet-stream"
+        head = f"POST /api/v1/gguf?size=9 HTTP/1.1\r\nHost: {parts.netloc}\r\nContent-Type: {kind}\r\n"
+        held = [socket.create_connection(place) for _ in range(4)]
+        for client in held:
+            client.sendall(f"{head}Content-Length: 9\r\n\r\nGG".encode())
+        time.sleep(0.5)
+        assert status_of(place, kind) == 503
+        held[0].close()
+        deadline = time.monotonic() + 20
+        while status_of(place, kind) == 503 and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert status_of(place, kind) == 200
+        for client in held:
+            client.close()
+
+
+def status_of(place: tuple[str, int], kind: str) -> int:
+    """Send the beginning of a file; return what is said."""
+    client = http.client.HTTPConnection(*place, timeout=20)
+    client.request("POST", "/api/v1/gguf?size=5000", b"GGUF", {"Content-Type": kind})
+    status = client.getresponse().status
+    client.close()
+    return status
