@@ -64,6 +64,8 @@ class ModelArchitecture:
         dimensions: sizes that only an engine's working buffers and defaults depend on, under their names in
             the file: of a GGUF its metadata's, of a config the config's own, dotted where nested; the largest
             where the file lists one a layer.
+        block_dimensions: sizes of a GGUF that differ between its blocks, one entry a block, under their names
+            in the file; ``feed_forward`` is 0 for a block without one, 1 for a dense one, 2 for experts.
     """
 
     model_type: str
@@ -83,6 +85,7 @@ class ModelArchitecture:
     fields: tuple[tuple[str, object], ...] = ()
     notes: tuple[Note, ...] = ()
     dimensions: tuple[tuple[str, int], ...] = ()
+    block_dimensions: tuple[tuple[str, tuple[int, ...]], ...] = ()
 
     @cached_property
     def groups(self) -> tuple[LayerGroup, ...]:

@@ -19,9 +19,10 @@ from typing import cast
 
 from kvgauge.architecture import ModelArchitecture
 from kvgauge.data import read_data
+from kvgauge.dtypes import get_format, row_bytes
 from kvgauge.engines.llamacpp.cells import ContextSizes
 from kvgauge.engines.llamacpp.settings import LlamaSettings
-from kvgauge.layers import LayerKind, Mechanism
+from kvgauge.layers import LayerKind, Mechanism, Role
 
 #: Symbol of a term -> key of the metadata.
 SYMBOLS: Mapping[str, str] = {
@@ -63,6 +64,7 @@ class Moment:
 #: Where nothing is known of an architecture: the moments of common decoders, and how far they may be off.
 GENERIC = "*"
 _WINDOWS = frozenset({LayerKind.SLIDING, LayerKind.CHUNKED})
+_WHOLE = frozenset({LayerKind.FULL, LayerKind.LATENT})
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,9 +145,18 @@ def symbols(
     return {
         **{symbol: stated.get(name, 0) for symbol, name in SYMBOLS.items()},
         "1": 1,
-        "tk": min(stated.get(SYMBOLS["tk"], 0), sizes.cells),
+        "tk": min(stated.get(SYMBOLS["tk"], 0), sizes.compressed_cells(4) if alone else sizes.cells),
         "D": int(stated.get("leading_dense_block_count", 0) > 0),
+        "KB": _row_bytes(settings.k_type, stated.get(SYMBOLS["k"], 0)) if alone else 0,
+        "KR": _row_bytes(settings.k_type, _widest(architecture, values=False, kinds=_WHOLE)),
+        "VR": _row_bytes(settings.v_type, _widest(architecture, values=True, kinds=_WHOLE)),
+        "F": int(settings.k_type == "f32"),
+        "GV": _widest(architecture, values=True, kinds=frozenset(LayerKind)),
         "I": sum(c.mechanism is Mechanism.SPARSE_INDEX for c in architecture.layers),
+        "J": sum(c.kind is LayerKind.INDEX for c in architecture.layers) if alone else 0,
+        "Z": sizes.compressed_cells(4) if alone else 0,
+        "H": sizes.compressed_cells(128) if alone else 0,
+        "T": sizes.sequences if alone else sizes.streams,
         "X": architecture.context_limit_tokens or 0,
         "ub": sizes.micro_batch_tokens,
         "o": min(sizes.micro_batch_tokens, outputs),
@@ -153,6 +164,22 @@ def symbols(
         "W": windows,
         "S": sizes.sequences,
     }
+
+
+def _row_bytes(dtype: str, elements: int) -> int:
+    """Return the bytes of a cache's row; of blocks that do not divide it, the whole ones."""
+    block = max(1, get_format(dtype).row_block)
+    return row_bytes(dtype, Role.KEY, 1, elements // block * block)
+
+
+def _widest(architecture: ModelArchitecture, *, values: bool, kinds: frozenset[LayerKind]) -> int:
+    """Return the elements of the widest V row, or K row, over layers of these kinds."""
+    rows = (
+        sum(stream.elements for stream in cache.streams if (stream.role is Role.VALUE) is values)
+        for cache in architecture.layers
+        if cache.kind in kinds
+    )
+    return max(rows, default=0)
 
 
 def _with_head_widths(stated: dict[str, int]) -> dict[str, int]:

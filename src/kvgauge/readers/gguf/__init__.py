@@ -12,7 +12,7 @@ from kvgauge.architecture import ModelArchitecture, Note
 from kvgauge.errors import InvalidFieldError, UnknownArchitectureError
 from kvgauge.layers import LayerCache, LayerKind, Mechanism
 from kvgauge.readers.gguf.decoder import MLA_KEYS, block_counts, read_layers
-from kvgauge.readers.gguf.dimensions import read_dimensions
+from kvgauge.readers.gguf.dimensions import read_block_dimensions, read_dimensions
 from kvgauge.readers.gguf.metadata import Metadata, Shapes
 from kvgauge.readers.gguf.rows import ArchitectureRow, architecture_row
 from kvgauge.readers.values import MAX_HEADS, MAX_WINDOW, is_int, short
@@ -72,6 +72,7 @@ def read_metadata(metadata: Mapping[str, object], shapes: Shapes | None = None) 
         fields=tuple(meta.used.items()),
         notes=_notes(meta, row),
         dimensions=read_dimensions(meta),
+        block_dimensions=() if row.no_cache else read_block_dimensions(metadata, meta, count),
     )
 
 
