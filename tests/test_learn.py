@@ -10,7 +10,7 @@ import pytest
 
 from kvgauge.cli.app import execute
 from kvgauge.cli.arguments import in_order
-from kvgauge.cli.completion import offers
+from kvgauge.cli.completion import FILES, offers
 from kvgauge.cli.topics import COMMANDS, OPTIONS, TOPICS
 from kvgauge.render.messages import LANGUAGES, Texts
 
@@ -63,6 +63,8 @@ def test_completion_offers_topics_and_their_options():
     assert "--tokens" in offers(["learn", "activations", "--to"])
     assert "Qwen/Qwen3-8B" in offers(["learn", "activations", "Qwen/Qwen3-8"])
     assert offers(["learn", "activations", "m", ""]) == []
+    assert offers(["learn", "walk", "--model", ""]) == [FILES]
+    assert offers(["verify", "server.log", "--model", "Qwen/Qwen3-8B-"])[0].startswith("Qwen/Qwen3-8B-")
 
 
 @pytest.mark.parametrize(

@@ -96,7 +96,7 @@ def offers(words: Sequence[str], *, splits: bool = False) -> list[str]:
     if splits and before and (before[-1] == "=" or last == "="):
         last = "" if last == "=" else last
         before = [word for word in before if word != "="]
-    option = BY_FLAG.get(before[-1]) if before else None
+    option = _option(before, before[-1]) if before else None
     if option is not None and option.takes_value and not (option.name == "mtp" and last.startswith("-")):
         return _fitting(_values(option), last)
     if last.startswith("-") and last != "-":
@@ -104,11 +104,17 @@ def offers(words: Sequence[str], *, splits: bool = False) -> list[str]:
     return _fitting(_arguments([word.text for word in positionals(before)], last), last)
 
 
+def _option(before: Sequence[str], flag: str) -> OptionRow | None:
+    """Return the option of a spelling as the command means it; any command's where it has none."""
+    rows = VERB_OPTIONS.get(_command(word.text for word in positionals(before)), ())
+    return next((row for row in rows if flag in row.flags), BY_FLAG.get(flag))
+
+
 def _flags(before: Sequence[str], last: str) -> list[str]:
     """Return the options of the verb, or the values of one that is joined to its value by ``=``."""
     flag, equals, value = last.partition("=")
     if equals:
-        option = BY_FLAG.get(flag)
+        option = _option(before, flag)
         values = _fitting(_values(option), value) if option is not None and option.takes_value else []
         return [f"{flag}={word}" for word in values if word != FILES]
     verb = _command(word.text for word in positionals(before))
