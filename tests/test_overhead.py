@@ -191,6 +191,8 @@ def test_the_second_runner_guesses_no_graphs_until_it_does():
     assert "sampling_state" in names(EXPERTS, "0.29.0")
     drafted = {"speculative_tokens": 3, "drafter": "ngram"}
     assert "graph_estimate" in names(DENSE, "0.26.0", **drafted)
+    assert "graph_estimate" not in names(EXPERTS, "0.25.1", is_other_maker=True)
+    assert "graph_estimate" in names(EXPERTS, "0.26.0", is_other_maker=True)
     forced = {"speculative_tokens": 8, "drafter": "dspark"}
     assert "graph_estimate" not in names(EXPERTS, "0.26.0", **forced)
 

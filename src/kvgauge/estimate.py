@@ -35,6 +35,8 @@ Kind = Literal["activations", "graphs", "runtime", "compute"]
 
 #: From here on an estimate of the graphs is taken off the pool (vllm/envs.py; the log says 0.21).
 _ESTIMATES_GRAPHS = parse_version("0.20.0.dev0")
+#: The same on cards of other makers (v1/worker/gpu_worker.py).
+_OTHERS_ESTIMATE = parse_version("0.26.0.dev0")
 #: Of a forward pass that no record stands behind.
 _ASSUMED_SPREAD = 0.5
 #: Copies of fp32 logits while sampling: themselves and their probabilities.
@@ -140,7 +142,8 @@ def _vllm_graphs(widths: Widths, running: Running, found: Coefficients, kind: _K
         return
     yield _made("graphs", "graphs", graphs, words, budgeted=False)
     version = version_of(running)
-    if version >= (SECOND_GUESSES_GRAPHS if kind.second else _ESTIMATES_GRAPHS):
+    since = _OTHERS_ESTIMATE if running.is_other_maker else _ESTIMATES_GRAPHS
+    if version >= (SECOND_GUESSES_GRAPHS if kind.second else since):
         guess = estimated_graphs(widths, running, found)
         yield _made(
             "graph_estimate", "graphs", guess, f"vllm's own guess before capture: {words}", held=False

@@ -60,6 +60,7 @@ class Running:
             batch. 0: none, or not known.
         images: images, video or sound may come.
         drafter: the engine's word for what drafts; empty: nothing does.
+        is_other_maker: the card is known not to be NVIDIA's.
     """
 
     engine: str
@@ -81,6 +82,7 @@ class Running:
     image_item_tokens: int = 0
     images: bool = True
     drafter: str = ""
+    is_other_maker: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -202,11 +202,16 @@ GROUPS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("0.0.0", {"ranks": "one", "unified": True}),
     ("0.0.0", {"ranks": "many", "unified": True}),
 )
-#: A group whose neighbour's middle counts as one record more, where it has records itself: two starts of 0.11
-#: over NVLink kept 0.5 and 1.4 GiB, and Hopper from 0.18 on keeps 2.1.
+#: A group whose neighbour counts as one record more, where it has records itself: two starts of 0.11 over
+#: NVLink kept 0.5 and 1.4 GiB, and Hopper from 0.18 on keeps 2.1; one start on unified memory freed some.
 _NEIGHBOURS = {
-    GROUPS.index(("0.11.0.dev0", {"ranks": "many", "linked": True})): GROUPS.index(
-        ("0.18.0.dev0", {"ranks": "many", "major": 9})
+    GROUPS.index(few): GROUPS.index(near)
+    for few, near in (
+        (
+            ("0.11.0.dev0", {"ranks": "many", "linked": True}),
+            ("0.18.0.dev0", {"ranks": "many", "major": 9}),
+        ),
+        (("0.0.0", {"ranks": "one", "unified": True}), ("0.18.0.dev0", {"ranks": "one"})),
     )
 }
 #: What is taken where no record of a group exists: low, central, high in GiB.

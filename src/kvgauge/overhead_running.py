@@ -84,6 +84,7 @@ def vllm_running(
         image_token_bytes=image_token_bytes(config),
         image_item_tokens=image_item_tokens(config),
         images=not settings.language_model_only,
+        is_other_maker=gpu.capability is None,
         drafter=("mtp" if settings.speculation.uses_mtp else settings.speculation.method) if drafted else "",
     )
 
