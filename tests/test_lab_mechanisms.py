@@ -194,7 +194,16 @@ def test_the_catalogue_knows_the_articles_models():
     ]
 
 
-@pytest.mark.parametrize("name", ["LiquidAI/LFM2-1.2B", "openai/gpt-oss-20b"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "LiquidAI/LFM2-1.2B",
+        "openai/gpt-oss-20b",
+        "openai-community/gpt2",
+        "ibm-granite/granite-4.0-h-350m",
+        "google/gemma-3-27b-it",
+    ],
+)
 def test_other_patterns_run(name):
     (row,) = run_models([name], num_tokens=2)
     assert (row.held_bytes, row.num_contexts_equal) == (row.core_bytes, 2)

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from kvgauge.architecture import ModelArchitecture
-from kvgauge.lab.mechanisms.shapes import Config
+from kvgauge.lab.mechanisms.shapes import SPELLINGS, Config, stated
 
 #: The words of a config that are widths.
 WIDTH_WORDS = frozenset({
@@ -20,6 +20,7 @@ WIDTH_WORDS = frozenset({
 })  # fmt: skip
 #: Those that must stay even: their halves are turned by position.
 _EVEN_WORDS = frozenset({"head_dim", "qk_rope_head_dim"})
+_SPELLED = frozenset(spelling for word in WIDTH_WORDS for spelling in SPELLINGS.get(word, (word,)))
 _DIVISORS = (16, 8, 4, 2, 1)
 
 
@@ -49,10 +50,15 @@ def divisor_of(text: Config) -> int:
     >>> divisor_of({"head_dim": 24, "hidden_size": 96})
     4
     """
-    widths = {word: text[word] for word in WIDTH_WORDS if _is_width(text.get(word))}
+    widths = {word: stated(text, word) for word in WIDTH_WORDS}
+    heads = stated(text, "num_attention_heads")
+    is_implied = widths["head_dim"] is None and widths["kv_lora_rank"] is None
+    if is_implied and _is_width(widths["hidden_size"]) and _is_width(heads):
+        widths["head_dim"] = widths["hidden_size"] // heads
+    known = {word: width for word, width in widths.items() if _is_width(width)}
     for divisor in _DIVISORS:
-        steps = {word: divisor * (2 if word in _EVEN_WORDS else 1) for word in widths}
-        if all(width % steps[word] == 0 for word, width in widths.items()):
+        steps = {word: divisor * (2 if word in _EVEN_WORDS else 1) for word in known}
+        if all(width % steps[word] == 0 for word, width in known.items()):
             return divisor
     return 1
 
@@ -63,7 +69,7 @@ def scaled(config: Config, divisor: int, path: tuple[str, ...] = ()) -> dict[str
         inner = config[path[0]]
         return {**config, path[0]: scaled(inner if isinstance(inner, Mapping) else {}, divisor, path[1:])}
     return {
-        word: value // divisor if word in WIDTH_WORDS and _is_width(value) else value
+        word: value // divisor if word in _SPELLED and _is_width(value) else value
         for word, value in config.items()
     }
 

@@ -20,6 +20,7 @@ from kvgauge.lab.mechanisms.held import HeldCache
 from kvgauge.lab.mechanisms.latent import LatentAttention, LatentShape
 from kvgauge.lab.mechanisms.mamba2 import Mamba2, SsmShape
 from kvgauge.layers import LayerCache, Mechanism
+from kvgauge.readers.hf.config import ALIASES
 
 Config = Mapping[str, Any]
 Shape = AttentionShape | LatentShape | DeltaShape | SsmShape | ConvolutionShape
@@ -75,6 +76,16 @@ WORDS: Mapping[type, Mapping[str, str]] = {
         "kernel": "conv_kernel",
     },
     ConvolutionShape: {"hidden_size": "hidden_size", "kernel": "conv_L_cache"},
+}
+
+#: Other spellings of the same facts.
+SPELLINGS: Mapping[str, tuple[str, ...]] = {
+    **ALIASES,
+    "mamba_num_heads": ("mamba_num_heads", "mamba_n_heads"),
+    "mamba_head_dim": ("mamba_head_dim", "mamba_d_head"),
+    "ssm_state_size": ("ssm_state_size", "mamba_d_state"),
+    "n_groups": ("n_groups", "mamba_n_groups"),
+    "conv_kernel": ("conv_kernel", "mamba_d_conv"),
 }
 
 _SHAPES: Mapping[Mechanism, type] = {
@@ -135,7 +146,7 @@ def shape_of(layer: LayerCache, config: Config) -> Shape | None:
         raise FeatureUnsupportedError(
             f"the lab has no layer of {layer.mechanism.value}", hint=f"it runs {known}", field="layer_types"
         )
-    fields = {name: config.get(word) for name, word in WORDS[found].items()}
+    fields = {name: stated(config, word) for name, word in WORDS[found].items()}
     if found is AttentionShape:
         fields = _attention_fields(fields, layer)
     for name, value in fields.items():
@@ -149,6 +160,16 @@ def shape_of(layer: LayerCache, config: Config) -> Shape | None:
             hint="the lab runs the plain form of each mechanism",
         )
     return shape
+
+
+def stated(config: Config, word: str) -> Any:  # noqa: ANN401 - a config holds anything
+    """Return what a config says under any spelling of a word, or None.
+
+    >>> stated({"n_embd": 768}, "hidden_size")
+    768
+    """
+    found = (config.get(spelling) for spelling in SPELLINGS.get(word, (word,)))
+    return next((value for value in found if value is not None), None)
 
 
 def _is_count(value: object) -> bool:

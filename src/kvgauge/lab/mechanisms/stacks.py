@@ -15,7 +15,7 @@ from kvgauge.lab.codes import Floats
 from kvgauge.lab.mechanisms.held import HeldCache, held_bytes
 from kvgauge.lab.mechanisms.pieces import rms_norm
 from kvgauge.lab.mechanisms.scaling import text_part, text_path
-from kvgauge.lab.mechanisms.shapes import Config, Mixer, Shape, layer_of, shape_of
+from kvgauge.lab.mechanisms.shapes import Config, Mixer, Shape, layer_of, shape_of, stated
 from kvgauge.layers import LayerCache
 
 #: Numbers in the weights of all layers: what is drawn at random takes time and memory.
@@ -80,7 +80,13 @@ def build_stack(config: Config, seed: int = 0) -> Stack:
     layers = tuple(StackLayer(index, shape, layer_of(shape, rng)) for index, shape in shapes.items())
     for layer in architecture.layers:
         _check_shape(layer, layers)
-    return Stack(layers, architecture.num_layers, int(text["hidden_size"]))
+    return Stack(layers, architecture.num_layers, _hidden_size(text))
+
+
+def _hidden_size(text: Config) -> int:
+    """What layers hand to each other; a model whose layers keep nothing need not say it."""
+    hidden = stated(text, "hidden_size")
+    return hidden if isinstance(hidden, int) else 0
 
 
 def _shapes(architecture: ModelArchitecture, text: Config) -> dict[int, Shape]:
