@@ -88,7 +88,7 @@ def test_a_missing_extra_is_named(kv, monkeypatch):
     command = next(iter(COMMANDS))
     needy = COMMANDS[command]._replace(needs=("no_such_module",))
     monkeypatch.setitem(COMMANDS, command, needy)
-    for lang, said in (("en", "is not installed"), ("zh", "尚未安装")):
+    for lang, said in (("en", "not installed here"), ("zh", "尚未安装")):
         code, out, err = kv(*command.split(), "x", "--lang", lang)
         assert (code, out) == (1, "")
         assert said in err.splitlines()[0]

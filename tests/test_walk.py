@@ -35,7 +35,7 @@ def test_the_example_of_the_article(walk):
     assert [token.id for token in walk.tokens] == list(walk.folder.tokenizer.encode("今天天气").ids)
     assert "".join(step.text for step in walk.generation.steps) == "真好！\n"
     assert [one.text for one in walk.candidates][:4] == ["真", "很", "不", "怎"]
-    english = learn_walk("The weather today", new_tokens=20)
+    english = learn_walk("The weather today")
     assert "".join(step.text for step in english.generation.steps) == " is lovely!\n"
 
 

@@ -20,7 +20,7 @@ def require(what: str, names: Iterable[str]) -> None:
     missing = [name for name in names if find_spec(name) is None]
     if missing:
         raise MissingExtraError(
-            f"{what} needs {', '.join(missing)}, which is not installed: pip install 'kvgauge[lab]'",
+            f"{what} needs {', '.join(missing)}, not installed here: pip install 'kvgauge[lab]'",
             hint="kvgauge learn lists the topics",
             field=missing[0],
         )

@@ -30,7 +30,7 @@ from kvgauge.lab.walk_steps import (
 )
 
 DEFAULT_TEXT = "今天天气"
-DEFAULT_NEW_TOKENS = 8
+DEFAULT_NEW_TOKENS = 16
 MAX_NEW_TOKENS, MAX_PROMPT_TOKENS = 256, 512
 #: Characters of a text; more can't be few enough tokens.
 MAX_TEXT = 1 << 16

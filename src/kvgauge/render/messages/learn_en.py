@@ -123,7 +123,7 @@ MESSAGES: Mapping[str, str] = {
     ),
     "help.option.learn walk.model": "A folder of a Llama or Qwen3 model. Default: the one that ships.",
     "help.option.ids": "The text as token ids: 1,2,3. For a model without tokenizer.json.",
-    "help.option.new_tokens": "Tokens to generate, at most. Default: 8.",
+    "help.option.new_tokens": "Tokens to generate, at most. Default: 16.",
     "help.option.temperature": "0 (default) takes the likeliest token; 1 draws as the model says.",
     "help.option.seed": "Of the draws. Default: 0.",
     "column_position": "Place",

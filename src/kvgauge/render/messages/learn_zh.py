@@ -123,7 +123,7 @@ MESSAGES: Mapping[str, str] = {
     ),
     "help.option.learn walk.model": "Llama 或 Qwen3 模型的文件夹。默认为随包附带的小模型。",
     "help.option.ids": "用编号给出文本：1,2,3。适用于没有 tokenizer.json 的模型。",
-    "help.option.new_tokens": "最多生成多少个 token。默认 8。",
+    "help.option.new_tokens": "最多生成多少个 token。默认 16。",
     "help.option.temperature": "0（默认）取概率最高的 token；1 按模型给出的概率抽取。",
     "help.option.seed": "抽取的随机种子。默认 0。",
     "column_position": "位置",

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 TABLE: Mapping[str, str] = {
     "there is no topic {0}": "没有主题 {0}",
-    "{0} needs {1}, which is not installed: pip install 'kvgauge[lab]'": (
+    "{0} needs {1}, not installed here: pip install 'kvgauge[lab]'": (
         "{0} 需要 {1}，尚未安装：pip install 'kvgauge[lab]'"
     ),
     "kvgauge learn lists the topics": "kvgauge learn 列出所有主题",
