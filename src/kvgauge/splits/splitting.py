@@ -84,7 +84,7 @@ def splits(
         KvgaugeError: the model, the load or a card is refused; says why.
 
     >>> answer = splits("Qwen/Qwen3-8B", ["disaggregated"], context="32k", network="400g")
-    >>> answer.splits[0]["rank_bytes"]  # 4.5 GiB move, in 97 ms at least
+    >>> answer.splits[0]["prompt_rank_bytes"]  # 4.5 GiB move, in 97 ms at least
     4831838208
     """
     from kvgauge.hardware import parse_gpu  # noqa: PLC0415 - not every split names a card

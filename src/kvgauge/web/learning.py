@@ -41,7 +41,7 @@ def keywords_of(topic: Topic) -> Mapping[str, Kinds]:
     elif topic.keyword:
         found[topic.keyword] = (str,)
     for row in topic.options:
-        if row.metavar not in _OF_THE_MACHINE:
+        if row.metavar not in _OF_THE_MACHINE and row.kind != "flag":  # a flag runs a folder of this machine
             found[row.name] = (int,) if row.kind == "count" else (str, int, float)
     return {**found, "drawn": (bool,)}
 
