@@ -514,8 +514,6 @@ SHOWN = {
     "fit_card_not": ("hybrid.json", "--gpu", "2x RTX 4090", "--sequences", "4", "--reserve", "1GiB"),
     "help_fit": ("fit", "--help"),
     "plan": ("plan", "qwen.json", "--gpu", "RTX 4090", "--context", "32k", "--sequences", "8"),
-    "plan_latent": ("plan", "latent.json", "--gpu", "H200:8", "--sequences", "8", "--top", "3"),
-    "plan_none": ("plan", "qwen.json", "--gpu", "RTX 4060:1", "--context", "32k", "--engine", "vllm@0.33.0"),
     "help_plan": ("plan", "--help"),
     "verify": ("verify", str(LOGS / "llamacpp_gemma4_windows.log"), "--model", "google/gemma-4-12B-it"),
     "help_verify": ("verify", "--help"),

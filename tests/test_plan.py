@@ -60,11 +60,11 @@ def spread(option) -> tuple[int, ...]:
 
 @pytest.mark.parametrize("gpu", ["L4", "RTX 4090", "RTX 3090", "A10G"])
 def test_qwen3_8b_on_24_gb(gpu):
-    """15.3 GiB of weights fit one card, 36 GiB of cache do not: four at 16 bits, two with half the cache."""
+    """15.3 GiB of weights fit one card, 36 GiB of cache do not: four at 16 bits, two at best with half of it."""
     result = planned(context="32k", sequences=8, gpu=gpu)
-    by_cache = {option.kv_changed: option for option in reversed(result.options)}
+    by_cache = {option.formats.kv: option for option in reversed(result.options)}
     assert (by_cache[None].num_gpus, spread(by_cache[None])[:2]) == (4, (4, 1))
-    assert by_cache["fp8"].num_gpus == 2
+    assert {option.num_gpus for cache, option in by_cache.items() if cache is not None} <= {2}
     asked = answers(result)
     assert asked["weights"]["answer"] == "yes"
     assert asked["cache"]["answer"] == "no"
@@ -77,13 +77,13 @@ def test_qwen3_8b_on_24_gb(gpu):
 def test_llama_3_1_70b_on_h100():
     """131 GiB of weights and 160 GiB of cache: eight at 16 bits, four with half the cache."""
     result = planned(LLAMA, context="128k", sequences=4, gpu="H100")
-    found = [(o.kv_changed, o.num_gpus, spread(o)) for o in result.options]
+    found = [(o.formats.kv, o.num_gpus, spread(o)) for o in result.options]
     assert found[0] == ("fp8", 4, (4, 1, 1, 1, 1))
     assert found[1] == (None, 8, (8, 1, 1, 1, 1))
     asked = answers(result)
     assert asked["weights"]["answer"] == "no"
     assert asked["tensor"]["answer"] == "8"
-    assert re.search(r"TP4: 7\d\.\d GiB of 72\.\d GiB", asked["tensor"]["because"])
+    assert re.search(r"TP4: (7[3-9]|8\d)\.\d GiB of 72\.\d GiB", asked["tensor"]["because"])
     own = planned(LLAMA, context="128k", sequences=4, gpu="H100", kv_dtype="auto").options[0]
     assert (own.num_gpus, spread(own)) == (8, (8, 1, 1, 1, 1))
 
@@ -91,7 +91,7 @@ def test_llama_3_1_70b_on_h100():
 @pytest.mark.parametrize("engine", ["vllm", "sglang"])
 def test_latents_are_spread_by_replicas_or_context_before_plain_ranks(engine):
     result = planned(LATENT, context="32k", sequences=8, gpu="H200:8", engine=engine)
-    own = [option for option in result.options if option.weights_changed is None]
+    own = [option for option in result.options if option.formats.weights_order == 0]
     assert {option.num_gpus for option in own} == {8}
     plain = [place for place, o in enumerate(own) if spread(o)[2] == spread(o)[4] == 1]
     assert plain == [len(own) - 1]
@@ -162,6 +162,25 @@ def test_an_option_asked_again_is_the_same(load):
         assert option.headroom == pytest.approx(room / needed)
 
 
+@settings(max_examples=25, deadline=None)
+@given(LOADS)
+def test_a_launch_line_is_the_option(load):
+    """Given back as the engine's own flags, it makes the same ranks and the same verdict."""
+    model, gpu, engine, context, sequences = load
+    try:
+        result = planned(model, gpu=gpu, engine=engine, context=context, sequences=sequences)
+    except KvgaugeError:
+        return
+    for option in result.options:
+        device, name = option.device, option.fit.model
+        again = kvgauge.fit(
+            name, **device.words, num_gpus=option.num_gpus, engine=engine, context=context, sequences=sequences,
+            engine_args=option.fit.launch_command, weights=option.formats.weights,
+        )  # fmt: skip
+        assert again.request.parallelism == option.parallelism
+        assert again.verdict == option.fit.verdict
+
+
 @pytest.mark.parametrize(
     ("model", "words"),
     [
@@ -174,7 +193,7 @@ def test_an_option_asked_again_is_the_same(load):
 )
 def test_the_words_of_an_option_give_it_again(model, words, capsys):
     for option in planned(model, **words).options:
-        assert execute(["fit", model, *option.words, "--json"]) == 0
+        assert execute(["fit", option.fit.model.raw.id, *option.words, "--json"]) == 0
         again = json.loads(capsys.readouterr().out)
         ours = option.to_dict()
         for key in ("verdict", "devices", "kv_pool", "launch_command", "max_sequences", "max_context_tokens"):
@@ -213,29 +232,29 @@ def test_what_a_bound_rules_out_does_not_fit(load, formats, count):
 
 def test_options_stand_by_price():
     result = planned(LLAMA, context="32k", sequences=8, top=8)
-    own = [option for option in result.options if option.weights_changed is None]
+    own = [option for option in result.options if option.formats.weights_order == 0]
     prices = [option.price_per_hour for option in own]
     assert None not in prices
     assert all(before <= after for before, after in pairwise(prices))
     assert own[0].rank_reason.startswith("the cheapest that holds the load")
-    assert all(option.weights_changed for option in result.options[len(own) :])
+    assert all(option.formats.weights_order for option in result.options[len(own) :])
 
 
 def test_fewer_gpus_of_the_same_do_not_hold_it():
     for option in planned(SMALL, context="64k", sequences=12, top=6).options:
-        if option.kv_changed or option.weights_changed:
+        if option.formats.num_changes:
             continue
         fewer = [count for count in plan_rules().counts if count < option.num_gpus]
         if fewer:
             again = planned(
                 SMALL, context="64k", sequences=12, gpu=f"{option.device.name}:{fewer[-1]}", kv_dtype="auto"
             )
-            assert not [o for o in again.options if o.weights_changed is None]
+            assert not [o for o in again.options if o.formats.weights_order == 0]
 
 
 def test_without_prices_fewest_gpus_then_headroom():
     result = planned(LLAMA, context="32k", sequences=8, gpu="H100 NVL, H20, H800", kv_dtype="auto")
-    own = [option for option in result.options if option.weights_changed is None]
+    own = [option for option in result.options if option.formats.weights_order == 0]
     assert {option.price_per_hour for option in own} == {None}
     order = [(option.num_gpus, -option.headroom) for option in own]
     assert order == sorted(order)
@@ -244,20 +263,31 @@ def test_without_prices_fewest_gpus_then_headroom():
 
 def test_one_option_leaves_the_formats_as_they_are():
     result = planned(SMALL, context="32k", sequences=8)
-    assert any(o.kv_changed is None and o.weights_changed is None for o in result.options)
+    assert any(not o.formats.num_changes for o in result.options)
 
 
-def test_weights_that_are_not_offered_are_marked_and_last():
+def test_other_weights_are_marked_and_last():
+    """A published checkpoint of the same layers, then a quantisation that nobody is known to offer."""
     result = planned(HYBRID, context="128k", sequences=8, gpu="H100")
-    changed = [bool(option.weights_changed) for option in result.options]
-    assert changed == sorted(changed)
-    assert True in changed
+    orders = [option.formats.weights_order for option in result.options]
+    assert orders == sorted(orders)
     last = result.options[-1]
-    assert last.fit.verdict.fits
-    assert f"{last.weights_changed}, which this checkpoint does not offer" in last.rank_reason
+    assert last.formats.checkpoint == last.fit.model.raw.id
+    assert last.formats.checkpoint.startswith(HYBRID)
+    assert f"another published checkpoint: {last.formats.checkpoint}" in last.rank_reason
+    assert last.num_gpus < result.options[0].num_gpus
+    made = planned(TRILLION, context="128k", sequences=32, gpu="H100").options[-1]
+    assert f"{made.formats.weights}, which this checkpoint does not offer" in made.rank_reason
     asked = planned(HYBRID, context="128k", sequences=8, gpu="H100", weights="int4")
-    assert {option.weights_changed for option in asked.options} == {None}
+    assert {option.formats.num_changes for option in asked.options} == {0}
     assert asked.options[0].num_gpus == 1
+
+
+def test_formats_of_one_maker_stay_on_its_cards():
+    result = planned(LATENT, context="32k", sequences=16, gpu="MI300X, B200")
+    found = {o.formats.checkpoint: o.device.name for o in result.options}
+    assert found["nvidia/DeepSeek-V3.2-NVFP4"] == "B200"
+    assert "Instinct MI300X" in found.values()
 
 
 def test_a_given_price_goes_first(tmp_path):
@@ -277,9 +307,9 @@ def test_a_given_price_goes_first(tmp_path):
 def test_what_is_pinned_is_not_searched():
     result = planned(SMALL, context="32k", sequences=8, gpu="L4", tp=2, kv_dtype="fp8")
     assert {option.parallelism.tensor for option in result.options} == {2}
-    assert {option.kv_changed for option in result.options} == {None}
+    assert {option.formats.kv for option in result.options} == {None}
     flags = planned(SMALL, context="32k", sequences=8, gpu="L4", engine_args="-tp 8 --kv-cache-dtype fp8")
-    assert {option.parallelism.tensor for option in flags.options if not option.weights_changed} == {8}
+    assert {option.parallelism.tensor for option in flags.options if not option.formats.weights_order} == {8}
 
 
 def test_prompt_and_output_are_the_context():

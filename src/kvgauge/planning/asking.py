@@ -12,8 +12,9 @@ from kvgauge.planning.cases import OWN, Evaluator, Formats
 from kvgauge.planning.devices import PlanDevice, devices_of
 from kvgauge.planning.layouts import Space, space_of
 from kvgauge.planning.prices import PriceTable
-from kvgauge.planning.rules import EngineRules, engine_rules
+from kvgauge.planning.rules import EngineRules, engine_rules, plan_rules
 from kvgauge.preparing import Options, Prepared, prepare
+from kvgauge.published_weights import smaller_checkpoints
 from kvgauge.units import parse_size, parse_tokens
 
 if TYPE_CHECKING:
@@ -95,6 +96,25 @@ class Asked:
     def catalogue(self) -> tuple[PlanDevice, ...]:
         """Devices that are looked at where none is named."""
         return devices_of(None, None, None, self.rules, PriceTable())
+
+    @cached_property
+    def published(self) -> Mapping[str, Asked]:
+        """The same request of smaller published checkpoints, by name, where no weights are asked for."""
+        if self.scheme is not None or self.model.raw.overrides or self.prepared.engine.reads_gguf:
+            return {}
+        found = smaller_checkpoints(self.model, self.evaluator.weights_bytes(None))
+        return {model.raw.id: replace(self, model=model) for model in found}
+
+    @cached_property
+    def needs_nvidia(self) -> bool:
+        """Whether some weights are in a format that only NVIDIA's cards have kernels for."""
+        stored = self.model.weighed.stored
+        names = set() if stored is None else {item.format.name for item in stored.families}
+        return bool(names & plan_rules().nvidia_formats)
+
+    def of(self, formats: Formats) -> Asked:
+        """Return the request that formats belong to."""
+        return self if formats.checkpoint is None else self.published[formats.checkpoint]
 
     @cached_property
     def space(self) -> Space:

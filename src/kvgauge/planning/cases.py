@@ -47,15 +47,22 @@ class Formats:
     Args:
         kv: KV dtype in the engine's words.
         weights: a quantisation that the checkpoint does not have.
+        checkpoint: another published checkpoint of the model; an evaluator of that one is asked.
     """
 
     kv: str | None = None
     weights: str | None = None
+    checkpoint: str | None = None
 
     @property
     def num_changes(self) -> int:
-        """How much of the checkpoint's own is given up: weights count more than the cache."""
-        return 2 * (self.weights is not None) + (self.kv is not None)
+        """How much of the checkpoint's own is given up."""
+        return (self.checkpoint is not None) + (self.weights is not None) + (self.kv is not None)
+
+    @property
+    def weights_order(self) -> int:
+        """The place of the weights: the checkpoint's own, then published ones, then ones to be made."""
+        return 2 if self.weights is not None else int(self.checkpoint is not None)
 
 
 OWN = Formats()

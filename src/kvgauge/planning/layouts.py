@@ -48,6 +48,9 @@ class Space:
                 continue
             if replicas not in self._values("dp", range(1, max(1, self.sequences) + 1)):
                 continue
+            is_grouped = self.has_experts and tensor == 1
+            if replicas > 1 and self.rules.replicas == "attention" and not is_grouped:
+                continue
             for expert in self._experts(tensor, replicas):
                 for context in self._values("dcp", self._contexts(tensor)):
                     if tensor % context == 0:

@@ -146,7 +146,7 @@ def _ranked(asked: Asked, devices: list[PlanDevice], top: int, watch: Watcher | 
     """Return the options in their order, the cheapest that leaves all formats as they are among them."""
     if not devices:
         return ()
-    machines = machines_of(devices)
+    machines = _able(asked, machines_of(devices))
     found = search(asked.evaluator, asked.space, machines, asked.formats, enough=top, watch=watch)
     several = len(devices) > 1
     cases = shown_cases(found.fitting, several=several)
@@ -159,18 +159,40 @@ def _ranked(asked: Asked, devices: list[PlanDevice], top: int, watch: Watcher | 
     if unchanged and not any(case.formats == Formats() for case in kept):
         kept = [*kept[: max(0, top - 1)], unchanged[0]] if top > 1 else kept
     kept += _other_weights(asked, machines, kept[0] if kept else None, found)
-    return rank(sorted(kept, key=order_of), found, asked.evaluator, asked.space)
+    return rank(sorted(kept, key=order_of), found, asked)
+
+
+def _able(asked: Asked, machines: list[Machine]) -> list[Machine]:
+    """Leave out machines without kernels for the weights' formats, where there are others."""
+    able = [machine for machine in machines if machine.device.named.card.capability is not None]
+    return able if asked.needs_nvidia and able else machines
 
 
 def _other_weights(asked: Asked, machines: list[Machine], first: Case | None, found: Found) -> Iterator[Case]:
-    """Yield the cheapest option of each quantisation that the checkpoint lacks, where it is cheaper."""
+    """Yield what is cheaper with other weights: the cheapest published checkpoint, then ones to be made."""
     below = None if first is None else Machine(first.device, first.count).order
+    cases: list[Case] = []
+    for name, other in asked.published.items():
+        cases += _cheapest(other, machines, Formats(checkpoint=name), below, found)
+    best = min(cases, key=order_of, default=None)
+    if best is not None:
+        yield best
+        below = Machine(best.device, best.count).order
     for scheme in asked.schemes:
-        more = search(
-            asked.evaluator, asked.space, machines, (Formats(weights=scheme),), enough=1, below=below
-        )
-        found.failing += more.failing
-        yield from shown_cases(more.fitting, several=True)[:1]
+        yield from _cheapest(asked, machines, Formats(weights=scheme), below, found)
+
+
+def _cheapest(
+    asked: Asked,
+    machines: list[Machine],
+    stored: Formats,
+    below: tuple[int, float, int] | None,
+    found: Found,
+) -> list[Case]:
+    machines = _able(asked, machines)
+    more = search(asked.evaluator, asked.space, machines, (stored,), enough=1, below=below)
+    found.failing += more.failing
+    return shown_cases(more.fitting, several=True)[:1]
 
 
 def _option(asked: Asked, ranked: Ranked, told: Mapping[str, Any]) -> PlanOption:
@@ -182,15 +204,14 @@ def _option(asked: Asked, ranked: Ranked, told: Mapping[str, Any]) -> PlanOption
     changed = {"kv_dtype": formats.kv, "weights": formats.weights}
     keywords = {**told, **{key: word for key, word in changed.items() if word is not None}}
     whole: dict[str, Any] = {**device.words, "num_gpus": case.count, **ranks, **keywords}
-    answer = fit(asked.model, **whole)
+    answer = fit(asked.of(formats).model, **whole)
     per_machine = plan_rules().machine_gpus
     return PlanOption(
         answer,
         device,
         case.count,
         -(-case.count // per_machine),
-        formats.kv,
-        formats.weights,
+        formats,
         case.multiple,
         fit_words(device.words, case.count, ranks, keywords, asked.model.raw.overrides),
         ranked.reasons,

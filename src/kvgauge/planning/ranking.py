@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kvgauge.architecture import Note
-from kvgauge.planning.cases import Case, Evaluator, Formats
+from kvgauge.planning.cases import Case, Formats
 from kvgauge.planning.search import Found, Machine, closest
 from kvgauge.units import format_bytes
 
 if TYPE_CHECKING:
-    from kvgauge.planning.layouts import Space
+    from kvgauge.planning.asking import Asked
     from kvgauge.workload import Parallelism
 
 
@@ -36,7 +36,7 @@ class Ranked:
 def order_of(case: Case) -> tuple[object, ...]:
     """Return the place of an option: weights of its own, price, GPUs, formats, stages, headroom."""
     return (
-        case.formats.weights is not None,
+        case.formats.weights_order,
         *Machine(case.device, case.count).order,
         case.formats.num_changes,
         case.layout.pipeline,
@@ -71,12 +71,12 @@ def shown_cases(fitting: list[Case], *, several: bool) -> list[Case]:
     return kept
 
 
-def rank(cases: list[Case], found: Found, evaluator: Evaluator, space: Space) -> tuple[Ranked, ...]:
+def rank(cases: list[Case], found: Found, asked: Asked) -> tuple[Ranked, ...]:
     """Return options with their reasons."""
     ranked = []
     for place, case in enumerate(cases):
         notes = [*_place(case, cases[place - 1] if place else None), *_changes(case)]
-        ranked.append(Ranked(case, (*notes, *_cheaper(case, found, evaluator, space))))
+        ranked.append(Ranked(case, (*notes, *_cheaper(case, found, asked.of(case.formats)))))
     return tuple(ranked)
 
 
@@ -86,7 +86,7 @@ def _place(case: Case, before: Case | None) -> Iterator[Note]:
         yield _first(machine)
         return
     other = Machine(before.device, before.count)
-    if machine.cost != other.cost or case.formats.weights != before.formats.weights:
+    if machine.cost != other.cost or case.formats.weights_order != before.formats.weights_order:
         yield _dearer(machine, other)
     else:
         mine, theirs = (f"{one.multiple:.1f}" for one in (case, before))
@@ -115,6 +115,9 @@ def _changes(case: Case) -> Iterator[Note]:
         word = formats.kv
         text = f"its cache is in {word}, which the checkpoint does not ask for"
         yield Note("plan_changes_cache", "info", text, (("dtype", word),))
+    if formats.checkpoint is not None:
+        text = f"its weights are another published checkpoint: {formats.checkpoint}"
+        yield Note("plan_changes_checkpoint", "info", text, (("name", formats.checkpoint),))
     if formats.weights is not None:
         word = formats.weights
         text = f"its weights are in {word}, which this checkpoint does not offer"
@@ -135,7 +138,7 @@ def cost_text(machine: Machine) -> str:
     return f"${digits}/h" if unit == 0 else f"${digits}"
 
 
-def _cheaper(case: Case, found: Found, evaluator: Evaluator, space: Space) -> Iterator[Note]:
+def _cheaper(case: Case, found: Found, asked: Asked) -> Iterator[Note]:
     """Say why the next cheaper machine fails that was to store the load the same way."""
     here = Machine(case.device, case.count)
     failing = [
@@ -147,7 +150,7 @@ def _cheaper(case: Case, found: Found, evaluator: Evaluator, space: Space) -> It
         yield Note("plan_nothing_cheaper", "info", "nothing cheaper was looked at")
         return
     next_one = max(failing, key=lambda machine: machine.order)
-    why = closest(evaluator, space, next_one, case.formats)
+    why = closest(asked.evaluator, asked.space, next_one, case.formats)
     if why is None:
         text = f"next cheaper: {machine_text(next_one)} can't be spread over"
         yield Note("plan_cheaper_no_layout", "info", text, (("machine", machine_text(next_one)),))

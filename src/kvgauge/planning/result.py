@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from kvgauge.fit_result import FitResult
     from kvgauge.hardware import Price
     from kvgauge.models import Model
+    from kvgauge.planning.cases import Formats
     from kvgauge.planning.devices import PlanDevice
     from kvgauge.splits import SplitAnswer
     from kvgauge.workload import Parallelism
@@ -25,7 +26,7 @@ class PlanOption:
         device: what is bought or hired, with its prices.
         num_gpus: of all machines.
         num_nodes: machines.
-        kv_changed, weights_changed: words of formats that are not the checkpoint's own.
+        formats: what is not the checkpoint's own.
         headroom: how many times the load the pool holds.
         words: what tells this option to ``kvgauge fit``, after the model.
         reasons: why it stands at this place, and why the next cheaper machine fails.
@@ -35,8 +36,7 @@ class PlanOption:
     device: PlanDevice
     num_gpus: int
     num_nodes: int
-    kv_changed: str | None
-    weights_changed: str | None
+    formats: Formats
     headroom: float
     words: tuple[str, ...]
     reasons: tuple[Note, ...]
@@ -81,8 +81,9 @@ class PlanOption:
             "purchase_price": self.purchase_price,
             "purchase": None if device.purchase is None else device.purchase.to_dict(),
             "headroom": round(self.headroom, 3),
-            "kv_dtype_changed": self.kv_changed,
-            "weights_changed": self.weights_changed,
+            "kv_dtype_changed": self.formats.kv,
+            "weights_changed": self.formats.weights,
+            "checkpoint_changed": self.formats.checkpoint,
             "fit_arguments": list(self.words),
             "rank_reason": self.rank_reason,
         }

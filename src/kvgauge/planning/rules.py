@@ -17,6 +17,7 @@ class EngineRules:
 
     Args:
         axes: options of parallelism that it has: tp, pp, dp, ep, dcp.
+        replicas: ``any``; ``attention``: one engine has none but attention groups, one a rank; ``none``.
         max_pipeline: most pipeline stages that are looked at.
         kv_word: the KV dtype of half the bytes, in its own words.
         schemes: quantisations of weights that it runs, for checkpoints that are not in one.
@@ -24,6 +25,7 @@ class EngineRules:
     """
 
     axes: frozenset[str]
+    replicas: str
     max_pipeline: int
     kv_word: str
     schemes: tuple[str, ...]
@@ -41,6 +43,8 @@ class PlanRules:
         max_tensor: most tensor-parallel ranks.
         clustered_kinds: kinds of devices that are looked at in several machines too.
         lone_kinds: kinds of devices that are used one by one.
+        nvidia_formats: formats of weights that are looked at on NVIDIA's cards alone: engines have no kernels
+            for them elsewhere.
         weights_only_kinds: kinds that no engine known here runs on: what is said of them is how many hold
             the weights.
     """
@@ -52,6 +56,7 @@ class PlanRules:
     clustered_kinds: frozenset[str]
     lone_kinds: frozenset[str]
     weights_only_kinds: frozenset[str]
+    nvidia_formats: frozenset[str]
 
 
 @lru_cache(maxsize=1)
@@ -66,6 +71,7 @@ def plan_rules() -> PlanRules:
         frozenset(row["clustered_kinds"]),
         frozenset(row["lone_kinds"]),
         frozenset(row["weights_only_kinds"]),
+        frozenset(row["nvidia_formats"]),
     )
 
 
@@ -88,6 +94,7 @@ def engine_rules(name: str) -> EngineRules:
         )
     return EngineRules(
         frozenset(row["axes"]),
+        row["replicas"],
         row["max_pipeline"],
         row["kv"],
         tuple(row["weights"]),

@@ -148,7 +148,8 @@ def _all_cases(evaluator: Evaluator, space: Space, machine: Machine, stored: For
 
 
 def _lack(case: Case) -> tuple[bool, int]:
-    return case.failure in ("refused", "flag"), case.lack_bytes
+    slack = 0 if case.verdict is None else case.verdict.slack_bytes
+    return case.failure in ("refused", "flag"), -slack if slack < 0 else case.lack_bytes
 
 
 __all__ = ["Found", "Machine", "closest", "fitting_cases", "machines_of", "search"]

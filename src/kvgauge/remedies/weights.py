@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kvgauge.errors import KvgaugeError
 from kvgauge.fit_asking import Posed
-from kvgauge.models import Model, load
+from kvgauge.published_weights import smaller_checkpoints
 from kvgauge.remedies.changes import Change, tried
-from kvgauge.sources.catalogue import quantised_names
 
 #: Schemes by engine, least lossy first; engines that are not named take the first.
 _SCHEMES = ("fp8", "int4")
@@ -20,31 +18,9 @@ def published(posed: Posed) -> Iterator[Change]:
     question = posed.question
     if posed.weighed is None or question.model.raw.overrides or posed.search.prepared.engine.reads_gguf:
         return
-    found: list[tuple[int, str]] = []
-    for name in quantised_names(question.model.raw.id):
-        model = _same_layers(name, question.model)
-        size = None if model is None else _stored_bytes(model)
-        if size is not None and size < posed.weighed.total_bytes:
-            found.append((size, name))
-    for _, name in sorted(found, reverse=True):
+    for model in smaller_checkpoints(question.model, posed.weighed.total_bytes):
+        name = model.raw.id
         yield Change("published_quantisation", {"model": name, "weights": None}, name)
-
-
-def _same_layers(name: str, model: Model) -> Model | None:
-    """Return the model of a name where its layers keep what those of another do."""
-    try:
-        found = load(name, offline=True, local_files=False)
-    except KvgaugeError:
-        return None
-    return found if found.architecture.layers == model.architecture.layers else None
-
-
-def _stored_bytes(model: Model) -> int | None:
-    try:
-        stored = model.weighed.stored
-    except KvgaugeError:
-        return None
-    return None if stored is None else stored.num_bytes
 
 
 def quantised(posed: Posed) -> Iterator[Change]:

@@ -37,7 +37,7 @@ def draw_plan(result: PlanResult, view: View) -> str:
     for place, option in enumerate(result.options, 1):
         title = f"{place}. {option_name(option)}, {layout_text(option.parallelism)}"
         parts += ["", plain(title, "bold"), Padding(labelled(option_lines(option, view)), _INDENT)]
-        commands = (option.fit.launch_command, fit_line(result, option))
+        commands = (option.fit.launch_command, fit_line(option))
         parts += [Padding(plain(command), _INDENT) for command in commands if command]
     parts += ["", plain(view.texts("plan_path_title"), "bold")]
     for number, (question, answer, because) in enumerate(path_rows(result.decision_path, view), 1):

@@ -65,11 +65,13 @@ def option_name(option: PlanOption) -> str:
 
 
 def _formats(option: PlanOption, view: View) -> str:
-    words = []
-    if option.kv_changed is not None:
-        words.append(view.texts("plan_format_cache", dtype=option.kv_changed))
-    if option.weights_changed is not None:
-        words.append(view.texts("plan_format_weights", scheme=option.weights_changed))
+    formats = option.formats
+    parts = (
+        ("plan_format_cache", "dtype", formats.kv),
+        ("plan_format_checkpoint", "name", formats.checkpoint),
+        ("plan_format_weights", "scheme", formats.weights),
+    )
+    words = [view.texts(key, **{name: clean(word)}) for key, name, word in parts if word is not None]
     return ", ".join(words) or view.texts("plan_format_own")
 
 
@@ -105,9 +107,9 @@ def option_lines(option: PlanOption, view: View) -> Pairs:
     return [(texts(label), text) for label, text in rows]
 
 
-def fit_line(result: PlanResult, option: PlanOption) -> str:
+def fit_line(option: PlanOption) -> str:
     """Return the command that gives this option's whole answer."""
-    return shlex.join(["kvgauge", "fit", clean(result.model.raw.id), *(clean(word) for word in option.words)])
+    return shlex.join(["kvgauge", "fit", clean(option.fit.model.raw.id), *map(clean, option.words)])
 
 
 def path_rows(steps: tuple[PathStep, ...], view: View) -> list[tuple[str, str, str]]:
@@ -133,7 +135,7 @@ def plan_sheet(result: PlanResult, view: View) -> Sheet:
     for place, option in enumerate(result.options, 1):
         blocks.append(f"{place}. {option_name(option)}, {layout_text(option.parallelism)}")
         blocks += [texts("subject", name=label) + text for label, text in option_lines(option, view)]
-        commands = [option.fit.launch_command, fit_line(result, option)]
+        commands = [option.fit.launch_command, fit_line(option)]
         blocks.append(Listing("", "\n".join(clean(command) for command in commands if command)))
     path = tuple(path_rows(result.decision_path, view))
     blocks.append(TableOf(tuple(texts(key) for key in PATH_KEYS), path))

@@ -169,16 +169,19 @@ def settings_of(
             hint="leave --dcp out",
             field="dcp",
         )
+    # replicas that share their experts are attention groups inside as many tensor ranks
+    groups = spread.data > 1 and spread.expert == spread.tensor * spread.data
     reserve = workload.context_tokens if setup.reserve_tokens is None else setup.reserve_tokens
     settings = parse_flags(
         args,
         SglangSettings(
             version=version,
             gpu=gpu_of(setup.card),
-            tensor=spread.tensor,
+            tensor=spread.expert if groups else spread.tensor,
             pipeline=spread.pipeline,
             data=spread.data,
             expert=spread.expert,
+            dp_attention=groups,
             kv_dtype="auto" if setup.kv_word is None else option_word(setup.kv_word, architecture),
             context_tokens=max(1, reserve) if setup.reserve_tokens != 0 else None,
             speculation=SglangSpeculation("NEXTN", workload.mtp, 1) if workload.mtp else SglangSpeculation(),

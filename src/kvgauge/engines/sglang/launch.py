@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterator
 
 from kvgauge.engines.flag_tables import flag_rows, has_flag
-from kvgauge.engines.sglang.flags import VALUES, parse_flags
+from kvgauge.engines.sglang.flags import SWITCHES, VALUES, parse_flags
 from kvgauge.engines.sglang.pool import SglangPlan
 from kvgauge.engines.sglang.settings import SglangSettings
 
@@ -26,10 +26,16 @@ def launch_command(model: str, plan: SglangPlan, args: str, max_requests: int | 
     for flag, value in _flags(plan, max_requests):
         if flag in lacking:
             continue
-        name = VALUES[flag][0] if flag in VALUES else "speculation" if "speculative" in flag else ""
+        name = _field(flag)
         if not name or getattr(given, name) == getattr(plain, name):
-            words += [flag, value]
+            words += [flag, value] if value else [flag]
     return shlex.join([*words, *_own_flags(args)])
+
+
+def _field(flag: str) -> str:
+    """Return the setting that a flag sets; empty for one that nobody else sets."""
+    row = VALUES.get(flag) or SWITCHES.get(flag)
+    return row[0] if row is not None else "speculation" if "speculative" in flag else ""
 
 
 def _own_flags(args: str) -> list[str]:
@@ -62,6 +68,8 @@ def _flags(plan: SglangPlan, max_requests: int | None) -> Iterator[tuple[str, st
     ):
         if count > 1:
             yield flag, str(count)
+    if settings.dp_attention:
+        yield "--enable-dp-attention", ""
     if settings.kv_dtype != "auto":
         yield "--kv-cache-dtype", settings.kv_dtype
     if settings.state_dtype is not None:

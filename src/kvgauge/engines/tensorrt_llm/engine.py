@@ -151,14 +151,17 @@ def settings_of(
             hint="leave --dcp out",
             field="dcp",
         )
+    # replicas that share their experts are attention groups, one a tensor rank
+    groups = spread.data > 1 and spread.tensor == 1 and spread.expert == spread.data
     reserve = workload.context_tokens if setup.reserve_tokens is None else setup.reserve_tokens
     settings = parse_flags(
         args,
         TrtllmSettings(
             version=version,
-            tensor=spread.tensor,
+            tensor=spread.data if groups else spread.tensor,
             pipeline=spread.pipeline,
             expert=spread.expert,
+            attention_dp=groups,
             kv_dtype="auto" if setup.kv_word is None else known_word(setup.kv_word),
             max_seq_tokens=max(1, reserve) if setup.reserve_tokens != 0 else None,
             state_dtype=dtypes.state,

@@ -37,6 +37,8 @@ def _flags(plan: TrtllmPlan, max_batch: int | None) -> Iterator[tuple[str, str]]
         yield "pp_size", str(settings.pipeline)
     if settings.expert > 1 and not settings.attention_dp:
         yield "ep_size", str(settings.expert)
+    if settings.attention_dp:
+        yield "enable_attention_dp", "true"
     if settings.kv_dtype != "auto":
         yield "kv_cache_dtype", settings.kv_dtype
     if settings.state_dtype is not None:

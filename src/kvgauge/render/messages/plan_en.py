@@ -13,6 +13,7 @@ MESSAGES: Mapping[str, str] = {
     "plan_times": "{times} x",
     "plan_format_own": "own",
     "plan_format_cache": "cache {dtype}",
+    "plan_format_checkpoint": "{name}",
     "plan_format_weights": "weights {scheme} (not offered)",
     "plan_price_hour": "${price}/h",
     "plan_price_buy": "${price} to buy",
