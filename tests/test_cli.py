@@ -266,7 +266,7 @@ def test_bare_command_shows_three_examples(kv):
         (("fit",), 2, "invalid_request"),
         (("fit", "qwen.json", "--kv-memory", "1x"), 2, "invalid_request"),
         (("fit", "qwen.json", "--gpu", "no such card", "--kv-memory", "1GiB"), 2, "invalid_request"),
-        (("qwen.json", "--kv-memory", "1GiB", "--engine", "theory"), 1, "feature_unsupported"),
+        (("qwen.json", "--kv-memory", "1GiB", "--engine", "transformers"), 1, "feature_unsupported"),
         (("qwen.json", "--engine", "vllm", "--engine-args", "--max-model-length 4"), 2, "invalid_request"),
         (("qwen.json", "--weights", "int5"), 2, "invalid_request"),
         (("--command", "ls -l"), 2, "invalid_request"),

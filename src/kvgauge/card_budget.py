@@ -169,8 +169,26 @@ def _llama_running(prepared: Prepared, asked: Capacity) -> Running:
     return Running("llama.cpp", None, 0, 0, 0)
 
 
+def _theory_running(prepared: Prepared, asked: Capacity) -> Running:
+    del prepared, asked
+    from kvgauge.overhead_drivers import Running  # noqa: PLC0415 - as above
+
+    return Running("theory", None, 0, 0, 0)
+
+
+def _tenth(weights_bytes: int) -> Estimate:
+    """Return what the rule of thumb takes beside weights and cache; a rule has no range."""
+    from kvgauge.engines.theory_pool import OVERHEAD_SHARE  # noqa: PLC0415 - of one engine
+    from kvgauge.estimate import Estimate  # noqa: PLC0415 - as above
+
+    size = int(OVERHEAD_SHARE * weights_bytes)
+    because = "a tenth of the weights, by a rule of thumb"
+    return Estimate("rule", "runtime", size, size, size, "assumed", 0, because)
+
+
 _RULES: Mapping[str, _Rules] = MappingProxyType(
     {
+        "theory": _Rules(_llama_left, lambda term: True, _theory_running),
         "vllm": _Rules(
             _vllm_left, lambda term: term.budgeted, _vllm_running,
             lambda sizes, terms: sizes[_MEMORY], _vllm_share,
@@ -234,6 +252,8 @@ class CardBudget:
             asked: the engine's capacity for it.
         """
         rules = self.rules
+        if self.prepared.request.engine == "theory":
+            return tuple(self._rank(asked, size, (_tenth(size),)) for size in self.weights)
         running = rules.running(self.prepared, asked)
         if running not in self._terms:
             from kvgauge.estimate import estimate  # noqa: PLC0415 - a given pool needs none

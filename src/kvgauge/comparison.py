@@ -61,6 +61,16 @@ class ComparisonRow:
         """The factors of the growing cache against plain multi-head attention."""
         return design_of(self.result).axes if self.result else None
 
+    @property
+    def rank_bytes(self) -> int:
+        """Cache and weights that the fullest GPU holds."""
+        if self.result is None:
+            return 0
+        cache = self.result.cache.per_rank_bytes
+        weights = self.result.weights.per_rank_bytes if self.result.weights is not None else ()
+        held = (*weights, *(0,) * (len(cache) - len(weights)))
+        return max((a + b for a, b in zip(cache, held, strict=False)), default=0)
+
     def to_dict(self) -> dict[str, object]:
         """Return the size object without ``cache.layers`` and with ``comparison``, or the error object."""
         if self.result is None or self.parts is None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from kvgauge.architecture import Note
 from kvgauge.card_budget import Spread
+from kvgauge.card_rules import card_notes
 from kvgauge.engines import ENGINES
 from kvgauge.fit_asking import Posed, Question, pose
 from kvgauge.fit_result import Device, FitResult, Suggestion, Verdict
@@ -153,6 +154,7 @@ def _answer(posed: Posed, *, suggests: bool) -> FitResult:
             *_assumed(search, asked),
             *_overdrawn(search, asked, verdict),
             *launch.notes,
+            *card_notes(posed),
         ),
         asked.details,
         posed.weighed,

@@ -65,6 +65,8 @@ def launch_of(posed: Posed, pool_bytes: int) -> Launch:
     prepared = posed.search.prepared
     word, notes = _model_word(posed)
     command = posed.asked.launch_command(word, pool_bytes)
+    if not command:
+        return Launch("")
     ranks, most = prepared.request.parallelism.num_gpus, gpus_per_machine()
     if ranks <= most:
         return Launch(command, (), notes)

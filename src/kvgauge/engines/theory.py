@@ -10,9 +10,10 @@ from kvgauge.architecture import LayerGroup, ModelArchitecture, Note
 from kvgauge.dtypes import display_dtype
 from kvgauge.engines.base import Demand, GroupDemand, PlainEngine, RequestedDtypes, StreamDemand
 from kvgauge.engines.setup import PLAIN_SETUP, Setup
-from kvgauge.errors import InvalidRequestError
+from kvgauge.engines.theory_pool import TheoryCapacity
+from kvgauge.errors import FeatureUnsupportedError, InvalidRequestError
 from kvgauge.layers import Role, Stream
-from kvgauge.workload import Workload
+from kvgauge.workload import Parallelism, Workload
 
 
 def resolve_dtypes(
@@ -111,6 +112,35 @@ class TheoryEngine(PlainEngine):
             for group in (*architecture.groups, *(architecture.mtp_groups if workload.mtp else ()))
         )
         return Demand(groups, resolved, (*notes, *untouched_note(architecture, dtypes, groups)))
+
+    def capacity(
+        self,
+        architecture: ModelArchitecture,
+        workload: Workload,
+        dtypes: RequestedDtypes,
+        *,
+        version: str | None = None,
+        args: str = "",
+        setup: Setup = PLAIN_SETUP,
+    ) -> TheoryCapacity:
+        """Return what a room holds by the rule of thumb ``W + K + 0.1 W``.
+
+        Raises:
+            FeatureUnsupportedError: more than one pipeline stage, or context parallelism.
+        """
+        _one_stage(setup.parallelism)
+        found = self.demand(architecture, workload, dtypes, version=version, args=args)
+        return TheoryCapacity(found, workload, setup.parallelism)
+
+
+def _one_stage(spread: Parallelism) -> None:
+    for word, ranks in (("pp", spread.pipeline), ("dcp", spread.context)):
+        if ranks > 1:
+            raise FeatureUnsupportedError(
+                f"the rule of thumb knows no --{word}",
+                hint="--engine vllm plans stages and context parallelism",
+                field=word,
+            )
 
 
 def _group_demand(group: LayerGroup, dtypes: RequestedDtypes, model_dtype: str) -> GroupDemand:

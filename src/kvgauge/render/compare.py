@@ -23,11 +23,11 @@ Cells = dict[str, str]
 #: All columns in order; those of ``_OPTIONAL`` come in where the table has room for them, most useful first.
 _COLUMNS = (
     "model", "family", "context",
-    "per_token", "growing", "state", "cross", "total", "weights",
+    "per_token", "growing", "state", "cross", "total", "weights", "per_gpu",
     "ratio", "change", "rank",
 )  # fmt: skip
 _OPTIONAL = ("weights", "ratio", "per_token", "family")
-_STACKED = ("context", "growing", "state", "cross", "total", "weights", "change", "rank")
+_STACKED = ("context", "growing", "state", "cross", "total", "weights", "per_gpu", "change", "rank")
 _WORDS = ("model", "family")
 #: Columns that some models have nothing in.
 _MAYBE = ("state", "cross", "weights")
@@ -57,11 +57,7 @@ def load_line(comparison: Comparison, view: View) -> str:
 def comparison_columns(comparison: Comparison, view: View) -> list[str]:
     """Return the columns that say something about at least one model."""
     rows = [row_cells(row, view) for row in comparison.rows]
-    idle = {
-        name
-        for name in ("state", "cross", "weights")
-        if all(row.get(name, _NOTHING) == _NOTHING for row in rows)
-    }
+    idle = {name for name in (*_MAYBE, "per_gpu") if all(row.get(name, _NOTHING) == _NOTHING for row in rows)}
     relative = {"ratio", "change"} if base_line(comparison, view) else set()
     return [name for name in _COLUMNS if name not in idle | relative]
 
@@ -97,6 +93,7 @@ def row_cells(row: ComparisonRow, view: View) -> Cells:
         "cross": view.size(parts.cross_bytes) if parts.cross_bytes else _NOTHING,
         "total": view.size(cache.total_bytes),
         "weights": view.size(weights.total_bytes) if weights is not None else _NOTHING,
+        "per_gpu": view.size(row.rank_bytes) if row.result.request.parallelism.num_gpus > 1 else _NOTHING,
         "ratio": ratio_text(row.growing_ratio),
         "change": view.texts("compare_first") if row.is_first else change_text(row.growing_change),
         "rank": f"{row.rank}",
@@ -147,7 +144,7 @@ def _legend(comparison: Comparison, names: Sequence[str], view: View) -> list[Re
     counts = {row.result.request.workload.sequences for row in comparison.rows if row.result}
     if not counts:
         return []
-    keys = [name for name in ("growing", "state", "cross") if name in names]
+    keys = [name for name in ("growing", "state", "cross", "per_gpu") if name in names]
     rows = [(view.texts(f"column_{key}"), view.texts(f"compare_{key}")) for key in keys]
     sequences = max(counts)
     if sequences > 1:

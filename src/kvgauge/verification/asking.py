@@ -193,6 +193,10 @@ _LLAMA_FLAGS = frozenset({
     "-cmoe", "--cpu-moe", "--spec-draft-n-max", "--draft-max", "--draft", "--mtp", "--spec-type", "-mla",
     "--mla-use",
 })  # fmt: skip
+#: How each engine is told of tensor-parallel ranks.
+RANK_FLAGS = frozenset({
+    "-tp", "--tp", "--tp-size", "--tp_size", "--tensor-parallel-size", "--tensor_parallel_size",
+})  # fmt: skip
 #: Spellings of one setting: what the user says goes before what the log shows.
 _ALIKE = (
     {"-tp", "--tp", "--tp-size", "--tp_size", "--tensor-parallel-size", "--tensor_parallel_size"},

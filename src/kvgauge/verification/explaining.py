@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from kvgauge.replay.outcomes import BY_RULE, Outcome
 from kvgauge.replay.records import Record
 from kvgauge.replay.replaying import outcomes
-from kvgauge.verification.asking import Asked
+from kvgauge.verification.asking import RANK_FLAGS, Asked
 
 #: Engine -> flags tried one at a time where the log leaves them open.
 _TRIED: Mapping[str, tuple[tuple[str, str], ...]] = {
@@ -61,9 +61,17 @@ def explain(asked: Asked, found: tuple[Outcome, ...]) -> Explanation | None:
     return best
 
 
+def _says_ranks(asked: Asked) -> bool:
+    """Whether log or user say the ranks, which then explain nothing."""
+    told = {word.partition("=")[0] for word in asked.told_args.split()}
+    return bool(RANK_FLAGS & {*asked.log_args, *asked.own_args, *told})
+
+
 def _others(asked: Asked) -> Iterator[tuple[str, Record]]:
     fields = asked.record.fields
     for flag, value in _TRIED.get(asked.record.family, ()):
+        if flag in RANK_FLAGS and _says_ranks(asked):
+            continue
         changed = asked.with_flag(flag, value)
         if changed != fields.get("engine_args"):
             yield f"{flag} {value}".strip(), Record({**fields, "engine_args": changed})

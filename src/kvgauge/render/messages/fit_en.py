@@ -23,6 +23,9 @@ MESSAGES: Mapping[str, str] = {
     "fit_beside": "{text}; the share leaves {room}",
     "fit_working_part": "working memory",
     "fit_term": "{name} {size}",
+    "column_per_gpu": "Per GPU",
+    "compare_per_gpu": "cache and weights that the fullest GPU holds",
+    "term.rule": "a tenth of the weights",
     "term.activations": "activations",
     "term.non_torch": "libraries",
     "term.sampling_state": "counts of words",
@@ -80,6 +83,9 @@ MESSAGES: Mapping[str, str] = {
     "help.verb.fit": "Whether a load fits an engine's pool, the pool itself, and the most that would fit.",
     "help.option.command": (
         "A whole launch line ('vllm serve ...', 'llama-server ...'): engine, flags, and model."
+    ),
+    "help.option.fit.engine": (
+        "Name and version: the newest vllm (llama.cpp for a GGUF) unless named; theory is a rule of thumb."
     ),
     "help.option.gpu": (
         "The card as people or tools write it, a count after a colon: H100:2. It sets the engine's defaults."

@@ -29,6 +29,11 @@ NOTES: Mapping[str, str] = {
     "verdict_weights_alone": "仅权重就占 {weights}，而引擎可用每张 GPU 的 {available}：差 {lack}",
     "launch_model_path": "命令中的 {word} 代表该模型的路径",
     "launch_machines": "各 rank 分布在 {machines} 台各有 {gpus} 张 GPU 的机器上，都要启动",
+    "rule_of_thumb": "这是经验公式：权重 + 缓存 + 权重的十分之一；引擎自己的答案更可靠",
+    "card_lacks_bf16": (
+        "{card} 没有 bf16（计算能力低于 {least}）：请加 --dtype half，{engine} 在其上不用 bf16"
+    ),
+    "card_lacks_fp8": "{card} 没有 fp8 运算（计算能力低于 {least}）：fp8 缓存由内核换算，并非每个后端都支持",
     "verdict_flag": "负载超出引擎参数允许同时容纳的量",
     "lower_max_num_seqs": "--max-num-seqs {count} 可让引擎启动",
     "engine_default": "没有指定引擎，按 {engine} 计算",
@@ -58,6 +63,9 @@ MESSAGES: Mapping[str, str] = {
     "fit_beside": "{text}；份额留出 {room}",
     "fit_working_part": "工作内存",
     "fit_term": "{name} {size}",
+    "column_per_gpu": "每卡",
+    "compare_per_gpu": "最满的 GPU 上的缓存与权重",
+    "term.rule": "权重的十分之一",
     "term.activations": "激活",
     "term.non_torch": "库",
     "term.sampling_state": "词计数",
@@ -116,6 +124,7 @@ MESSAGES: Mapping[str, str] = {
     "help.option.command": (
         "完整的启动命令（'vllm serve ...'、'llama-server ...'）：引擎与参数，未写模型时也取其中的模型。"
     ),
+    "help.option.fit.engine": "名称与版本：未写时为最新的 vllm（GGUF 为 llama.cpp）；theory 是经验公式。",
     "help.option.gpu": "显卡，按人或工具的写法；冒号后为数量：H100:2。它决定引擎的默认值。",
     "help.option.memory": ("每张显卡的显存，按运行时或 nvidia-smi 的数字；冒号后为数量：80GiB:2、81559MiB。"),
     "help.option.gpu_file": "自有显卡的 JSON 文件，格式同 'kvgauge gpus --json'。",

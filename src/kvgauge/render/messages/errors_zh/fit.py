@@ -48,6 +48,8 @@ TABLE: Mapping[str, str] = {
     "--command: {0}": "--command：{0}",
     "--engine is {0}, and --command starts {1}": "--engine 为 {0}，而 --command 启动的是 {1}",
     "leave --engine out": "请去掉 --engine",
+    "the rule of thumb knows no --{0}": "经验公式没有 --{0}",
+    "--engine vllm plans stages and context parallelism": "--engine vllm 可规划流水线与上下文并行",
     # weights
     "the tensors of {kind?} are not known": "{kind?} 的张量未知",
     "this type": "该类型",
