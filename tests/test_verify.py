@@ -46,6 +46,11 @@ CASES: dict[str, tuple[dict[str, str], set[str]]] = {
     "llamacpp_gemma4_windows": ({"model": "google/gemma-4-12B-it"}, {"kv_bytes_per_token", "kv_cache_mib"}),
     "llamacpp_breakdown": ({}, {"kv_bytes_per_token", "kv_cache_mib"}),
     "llamacpp_old": ({}, {"kv_bytes_per_token", "kv_cache_mib"}),
+    "vllm_consumed": (
+        {"gpu": "H100"},
+        {"kv_bytes_per_token", "kv_tokens", "max_concurrency", "weights"},
+    ),
+    "ollama_planner": ({"model": "Qwen/Qwen3-8B"}, {"kv_bytes_per_token", "kv_cache_mib"}),
     "tensorrt_llm_docs": (
         {"model": "meta-llama/Llama-3.1-8B-Instruct"},
         {"kv_bytes_per_token", "kv_tokens", "num_blocks", "kv_cache_mib", "pool"},
@@ -65,7 +70,7 @@ def test_figures_of_each_log(name):
     answer = verify(LOGS / f"{name}.log", **options).last
     assert {line.quantity for line in answer.lines if line.verdict == "agrees"} >= exact
     assert all(line.measured is not None for line in answer.lines)
-    assert answer.engine["name"] in name.replace("_", "-") or name.startswith("llamacpp")
+    assert answer.engine["name"] in name.replace("_", "-") or name.startswith(("llamacpp", "ollama"))
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -94,6 +99,41 @@ def test_text(lang, columns, capsys, monkeypatch):
     assert "606,784" in text
     assert execute(["verify", str(LOGS / "vllm_0.10_refused.log"), "--lang", lang, "--markdown"]) == 0
     assert "| --- |" in capsys.readouterr().out
+
+
+def test_memory_that_is_not_free_at_the_start():
+    answer = verify(LOGS / "vllm_share_not_free.log").last
+    assert [one["code"] for one in answer.failures] == ["share_not_free"]
+    effects = {one.code: one.effect for one in answer.advice}
+    assert effects["free_share"] == {"utilization": 0.76}
+
+
+def test_a_plan_of_ollama_is_called_one():
+    answer = verify(LOGS / "ollama_planner.log", model="Qwen/Qwen3-8B").last
+    assert "verify_planned" in {note.code for note in answer.notes}
+
+
+def test_memory_outside_torch_out_of_one_sum():
+    starts = read_starts(log_lines(io.BytesIO((LOGS / "vllm_consumed.log").read_bytes()), WANTED))
+    assert starts[0].record()["non_torch_gib"] == 0.33
+
+
+def test_ranks_that_the_log_states_explain_nothing(tmp_path):
+    lines = (
+        "vLLM API server version 0.19.0\n"
+        "$ vllm serve Qwen/Qwen3-8B --max-model-len 32768{}\n"
+        "Available KV cache memory: 52.83 GiB\nGPU KV cache size: 769,376 tokens\n"
+    )
+    open_, stated = (verify(log(tmp_path, lines.format(flag))).last for flag in ("", " -tp 1"))
+    assert any("agrees with" in line.because for line in open_.lines)
+    assert not any("--tensor-parallel-size" in line.because for line in stated.lines)
+
+
+def test_a_launch_line_beside_the_log(tmp_path):
+    text = "vLLM API server version 0.19.0\nAvailable KV cache memory: 52.83 GiB\nGPU KV cache size: 384,688 tokens\n"
+    answer = verify(log(tmp_path, text), command="vllm serve Qwen/Qwen3-8B --max-model-len 32768").last
+    assert answer.engine["model"] == "Qwen/Qwen3-8B"
+    assert "agrees" in {line.verdict for line in answer.lines}
 
 
 def test_a_refusal_names_what_fits():

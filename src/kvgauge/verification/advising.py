@@ -60,6 +60,8 @@ def _vllm(start: Start, asked: Asked) -> Iterator[Advice]:
         yield from _shorter(found, room)
     if failed:
         yield from _more_share(found, asked.record, room)
+    if "share_not_free" in start.failures:
+        yield from _less_share(asked.record)
     if "sequences_exceed_blocks" in start.failures and room:
         blocks = found.pool(room).num_blocks
         text = f"--max-num-seqs {blocks} at most: each running sequence holds a page of state"
@@ -118,6 +120,17 @@ def _more_share(found: VllmPlan, record: Record, room: int) -> Iterator[Advice]:
     else:
         text = f"{lacks} more of pool are needed, more than the card has: more ranks, or fewer bits"
         yield _advice("verify_ranks", text, {"pool_gib": lacking}, lacks=lacks)
+
+
+def _less_share(record: Record) -> Iterator[Advice]:
+    """Say what share of the card is free."""
+    total, free = vllm.total_gib(record), record.inner("extra").get("free_gib")
+    if not total or not isinstance(free, int | float) or not 0 < free < total:
+        return
+    shown = f"{int(100 * free / total) / 100:.2f}"
+    size = f"{free:.2f} GiB"
+    text = f"{size} are free: --gpu-memory-utilization {shown} at most, or end what else uses the card"
+    yield _advice("verify_free_share", text, {"utilization": float(shown)}, size=size, share=shown)
 
 
 def _batch(asked: Asked, found: VllmPlan) -> Iterator[Advice]:

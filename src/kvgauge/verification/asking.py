@@ -165,6 +165,10 @@ def _args(start: Start, fields: Mapping[str, object], engine: str) -> dict[str, 
         args.pop("--num-gpu-blocks-override", None)
     if engine == "llama.cpp":
         args |= _llama_args(fields)
+        for flag, own in (("-c", "--ctx-size"), ("-np", "--parallel")):
+            # Ollama's own engine prints no context: its runner's command does.
+            if flag not in args and (told := start.args.get(own) or start.args.get(flag)):
+                args[flag] = told
     return args
 
 

@@ -69,7 +69,20 @@ class Start:
     def record(self) -> dict[str, object]:
         """Return the fields of a record."""
         own = self.llama.fields() if self.engine == "llama.cpp" else {}
-        return {**self.fields, **own, "engine": self.engine}
+        return {**self.fields, **self._apart(), **own, "engine": self.engine}
+
+    def _apart(self) -> dict[str, object]:
+        """Return the memory outside torch, of logs that print it in one sum with the weights."""
+        extra = self.fields.get("extra")
+        consumed = extra.get("consumed_gib") if isinstance(extra, dict) else None
+        weights = self.fields.get("weights_gib")
+        if (
+            not isinstance(consumed, float)
+            or not isinstance(weights, float)
+            or "non_torch_gib" in self.fields
+        ):
+            return {}
+        return {"non_torch_gib": round(consumed - weights, 4)}
 
     def start(self, facts: Mapping[str, object]) -> None:
         """Take how the engine was started; flags of several lines are put together."""

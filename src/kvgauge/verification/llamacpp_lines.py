@@ -19,6 +19,8 @@ _KEYS = {
     "ssm_n_group": "ssm.group_count", "ssm_dt_rank": "ssm.time_step_rank",
 }  # fmt: skip
 _MAX_KEYS = 400
+_OLLAMA_KINDS = {"model weights": "model", "kv cache": "KV", "compute graph": "compute"}
+_IN_MIB = {"GiB": 1024.0, "MiB": 1.0, "KiB": 1 / 1024, "B": 1 / (1 << 20)}
 _NEW_FILE = re.compile(r"loaded meta data with \d+ key-value pairs")
 
 
@@ -33,6 +35,7 @@ class LlamaLines:
     printed: dict[str, object] = field(default_factory=dict)
     breakdown: dict[str, tuple[float, float]] = field(default_factory=dict)
     kind: str = "main"
+    of_ollama: dict[str, float] = field(default_factory=dict)
 
     def is_new_model(self, line: str) -> bool:
         """Whether another file is being read."""
@@ -66,8 +69,19 @@ class LlamaLines:
     def _buffer(self, line: str) -> bool:
         match = phrases.LLAMA_BUFFER.search(line)
         if match is None:
-            return False
+            return self._of_ollama(line)
         self.buffers.setdefault(match["kind"], {})[match["device"]] = float(match["mib"])
+        return True
+
+    def _of_ollama(self, line: str) -> bool:
+        match = phrases.OLLAMA_BUFFER.search(line)
+        if match is None:
+            return False
+        kind = _OLLAMA_KINDS[match["kind"]]
+        size = float(match["size"]) * _IN_MIB[match["unit"]]
+        self.buffers.setdefault(kind, {})[match["device"]] = size
+        if kind == "KV":
+            self.of_ollama[match["device"]] = size
         return True
 
     def _key(self, line: str) -> bool:
@@ -111,6 +125,8 @@ class LlamaLines:
             if cache is not None:
                 found |= {"n_seq_max": _int(cache["seqs"]), "n_stream": _int(cache["streams"])}
                 found |= {"k_type": cache["k_type"], "v_type": cache["v_type"]}
+        if self.of_ollama and main is None:
+            found["kv_mib"] = sum(self.of_ollama.values())
         if self.breakdown and "compute" not in self.buffers:
             found["compute_mib"] = {device: compute for device, (_, compute) in self.breakdown.items()}
         if state is not None:

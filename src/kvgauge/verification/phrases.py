@@ -60,6 +60,7 @@ VLLM = tuple(_phrase("vllm", says) for says in (
     r"Free memory on device (?:cuda:\d+ )?\(<extra__free_gib>/<total_gpu_gib> GiB\)",
     r"[Dd]esired GPU memory utilization is \(<gpu_memory_utilization>,",
     r"<weights_gib> GiB for weight",
+    r"<extra__consumed_gib> GiB for consumed memory",
     r"<activation_peak_gib> GiB for peak activation",
     r"<non_torch_gib> GiB for non-torch",
     r"<graph_gib> GiB for CUDAGraph",
@@ -121,6 +122,8 @@ LLAMA = tuple(_phrase("llama.cpp", says) for says in (
     r"file type\s+=\s+(?P<quant>[\w .-]{1,40}?)$",
     r"offloaded <ngl>/<n_layer_all> layers to GPU",
     r"general\.name\s+(?:str\s+)?=\s+(?P<model>[\w .:/-]{1,80})$",
+    r'memory\.required\.full="<extra__planned_gib> GiB"',
+    r'memory\.required\.kv="<extra__planned_kv_gib> GiB"',
     r"loading model '?(?P<file>[\w ./:\\-]{1,200}\.gguf)",
     r"loaded meta data with .{0,60}? from (?P<file>[\w ./:\\-]{1,200}?)(?: \(|$)",
 ))  # fmt: skip
@@ -150,6 +153,11 @@ LLAMA_BUFFER = _sizes(
     r"(?P<device>[A-Za-z][\w-]{0,30})\s+(?P<kind>model|KV|RS|compute|output) buffer "
     r"size\s+=\s+<mib> MiB"
 )
+#: Ollama's own engine names what it allocates by device, in units that differ from line to line.
+OLLAMA_BUFFER = _sizes(
+    r'msg="(?P<kind>model weights|kv cache|compute graph)" device="?(?P<device>[A-Za-z][\w-]{0,30})"? '
+    r'size="<size> (?P<unit>GiB|MiB|KiB|B)"'
+)
 LLAMA_KV = re.compile(
     r"- kv\s+\d{1,4}:\s+(?P<key>[\w.-]{3,80})\s+(?P<type>u8|u16|u32|u64|i8|i16|i32|i64|f32|f64|bool|"
     r"str|arr\[\w+,\d+\])"
@@ -174,9 +182,14 @@ FAILURES: tuple[tuple[str, re.Pattern[str]], ...] = (
         re.compile(r"is larger than the maximum number of tokens that can be stored in KV cache"),
     ),
     ("no_pool", re.compile(r"No available memory for the cache blocks")),
+    (
+        "share_not_free",
+        re.compile(r"Free memory on device .{0,80}is less than desired GPU memory utilization"),
+    ),
     ("no_pool", re.compile(r"Not enough memory\. Please try to increase --mem-fraction-static")),
     ("sequences_exceed_blocks", re.compile(r"max_num_seqs .{0,80}exceeds available Mamba cache blocks")),
     ("out_of_memory", re.compile(r"CUDA out of memory|HIP out of memory|cudaMalloc failed: out of memory")),
+    ("out_of_memory", re.compile(r"model requires more system memory")),
     ("out_of_memory", re.compile(r"failed to allocate (?:\w+ )?buffer|unable to allocate \w+ buffer")),
 )
 TRIED = _sizes(
@@ -199,6 +212,7 @@ WANTED = re.compile(
     rb"|offloaded|No available memory|Not enough memory|prefill is enabled|max model len|vllm serve|"
     rb"vllm\.entrypoints"
     rb"|launch_server|llama-server|llama-cli|llama_server|trtllm-serve|ollama runner|seq len|memory_breakdown"
+    rb"|memory\.required|kv cache|compute graph|system memory|Free memory on"
 )
 
 LOOKED_FOR = (
@@ -209,6 +223,7 @@ LOOKED_FOR = (
 #: What a failure means, by code.
 FAILED = {
     "pool_too_small": "one request of the longest length does not fit the pool",
+    "share_not_free": "less of the device is free at the start than the share that is asked for",
     "no_pool": "nothing is left for a pool once weights and the profiling pass are taken off",
     "sequences_exceed_blocks": "more sequences are allowed than there are pages of state",
     "out_of_memory": "an allocation was refused by the device",

@@ -174,6 +174,11 @@ def _notes(start: Start, asked: Asked) -> Iterator[Note]:
                 text,
                 (("field", name), ("low", f"{low:,}"), ("high", f"{high:,}")),
             )
+    planned = asked.record.inner("extra").get("planned_gib")
+    if asked.record.family == "llama.cpp" and isinstance(planned, int | float):
+        size = f"{planned:g} GiB"
+        text = f"the planner's {size} are a plan made before loading, not what is allocated"
+        yield Note("verify_planned", "info", text, (("size", size),))
     if asked.record.text("engine_version") is None and asked.record.family in ("vllm", "sglang"):
         text = f"the log does not say the version of {asked.record.family}; the newest rules are taken"
         yield Note("verify_version_unknown", "info", text, (("engine", asked.record.family),))

@@ -22,6 +22,7 @@ MESSAGES: Mapping[str, str] = {
     "verdict_off": "off",
     "verdict_not_predicted": "not predicted",
     "failure_pool_too_small": "Failed: one request of the longest length does not fit the pool",
+    "failure_share_not_free": "Failed: less of the device is free at the start than the share asked for",
     "failure_no_pool": "Failed: nothing is left for a pool once weights and the profiling pass are taken off",
     "failure_sequences_exceed_blocks": "Failed: more sequences are allowed than there are pages of state",
     "failure_out_of_memory": "Failed: an allocation was refused by the device",

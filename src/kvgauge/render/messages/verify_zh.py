@@ -24,6 +24,8 @@ NOTES: Mapping[str, str] = {
     "verify_micro_batch": "-ub {tokens} 占用 {size} 的工作缓冲；-ub 512 更少，但预填充更慢",
     "verify_cache_types": "缓存占 {size}：-ctk q8_0 -ctv q8_0 减半，或按比例缩短 -c",
     "verify_ranks_differ": "各 rank 不同：{field} 从 {low} 到 {high}；以最小的为准",
+    "verify_planned": "规划器的 {size} 是加载前的计划，不是实际分配",
+    "verify_free_share": "空闲 {size}：--gpu-memory-utilization 至多 {share}，或结束占用此卡的其他程序",
     "verify_version_unknown": "日志没有写明 {engine} 的版本；按最新规则计算",
 }
 
@@ -45,6 +47,7 @@ MESSAGES: Mapping[str, str] = {
     "verdict_off": "不符",
     "verdict_not_predicted": "未预测",
     "failure_pool_too_small": "失败：一个最长请求放不进缓存池",
+    "failure_share_not_free": "失败：启动时设备的空闲显存少于所要求的比例",
     "failure_no_pool": "失败：扣除权重与试运行后，缓存池一无所剩",
     "failure_sequences_exceed_blocks": "失败：允许的序列数多于状态页数",
     "failure_out_of_memory": "失败：设备拒绝了一次分配",
