@@ -14,11 +14,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kvgauge.engines.llamacpp import plan
+from kvgauge.engines.llamacpp import plan, rules_for
 from kvgauge.engines.llamacpp.graph import Player, Step
 from kvgauge.engines.llamacpp.graph_memory import Arena
 from kvgauge.engines.llamacpp.graph_symbols import block_kinds, turned
 from kvgauge.engines.llamacpp.graph_tables import graph_tables, parse_size, parse_tape
+from kvgauge.engines.llamacpp.settings import settings_of as flag_settings
 from support import golden_lines
 from test_llamacpp_plans import CLOSE, architecture_of, settings_of
 
@@ -137,3 +138,16 @@ def test_kinds_of_blocks():
     assert set(block_kinds(by_name["gemma-3-27b"])) == {"sliding.d", "full.d"}
     assert block_kinds(by_name["kimi-k2"])[:2] == ("latent.d", "latent.e")
     assert "shared-full.d" in block_kinds(by_name["gemma-4-e4b"])
+
+
+def test_unpacked_latents_follow_heads_and_context():
+    """ik_llama.cpp on the CPU, DeepSeek-V3 at 32,768 and R1 at 16,896 tokens: 2,662.01 and 1,383.76 MiB."""
+    keys = next(m["keys"] for m in MODELS if m["model"] == "kimi-k2")
+    keys = {**keys, "attention.head_count": 128, "vocab_size": 129280}
+    architecture = architecture_of("deepseek2", keys)
+    for context, true in ((32768, 2662.01), (16896, 1383.76)):
+        flags = f"-c {context} -ctk q8_0 -ctv q8_0 -fa on -b 2048 -ub 512 -mla 3 -amb 1024 -dev none"
+        answer = plan(architecture, flag_settings(flags, build=rules_for("ik"), sequences=1))
+        part = next(a for a in answer.allocations if a.name == "compute")
+        assert part.low <= true * 2**20 <= part.high
+        assert part.bytes == pytest.approx(true * 2**20, rel=0.04)

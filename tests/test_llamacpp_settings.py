@@ -212,3 +212,11 @@ def test_versions():
         rules_for("b1000")
     with pytest.raises(InvalidRequestError):
         rules_for("latest")
+
+
+def test_a_fork_that_unpacks_latents_is_bounded_by_its_flag():
+    fork = rules_for("ik")
+    told = settings_of("-fa on -mla 3 -amb 512", build=fork)
+    assert (told.unpacks, told.attention_mib) == (True, 512)
+    assert not settings_of("-fa on -mla 1", build=fork).unpacks
+    assert not settings_of("-fa off -mla 2", build=fork).unpacks

@@ -80,11 +80,19 @@ def load_of(record: Record) -> LlamaSettings:
     build = build_of(record)
     sequences = record.whole("n_seq_max") or record.whole("rs_seqs") or 1
     settings = settings_of(args, build=build, sequences=sequences)
+    if _runs_on_host(record):
+        settings = replace(settings, num_gpus=0)
     rollback = record.whole("n_rs_seq", within="extra")
     if rollback is not None:
         settings = replace(settings, rollback_tokens=rollback)
     form = _latents(record)
     return replace(settings, latents=form) if form else settings
+
+
+def _runs_on_host(record: Record) -> bool:
+    """Whether every buffer that the log prints lies on the CPU itself, not pinned for a device."""
+    printed = {**numbers(record.inner("compute_mib")), **numbers(record.inner("kv_buffer_mib"))}
+    return bool(printed) and all(name.upper() in ("CPU", "BLAS") for name in printed)
 
 
 def _arguments(record: Record) -> str:

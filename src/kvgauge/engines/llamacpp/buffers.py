@@ -28,6 +28,8 @@ _PLAYED = (0.94, 1.12)
 _PARTLY_OFFLOADED = (0.4, 2.0)
 _OTHER_BUILD = (0.85, 1.6)
 _DRAFT = (0.2, 1.1)
+#: On a device the fork keeps copies of unpacked latents beside, which start-up logs show to be up to 2 GiB.
+_UNPACKED_ON_DEVICE = 1.6
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,12 +87,14 @@ def _working(
         return _named(row, name, tail, of, logits=logits) if size is None else _played(architecture, size)
 
     for place in devices:
-        found = sized("device", logits=place == output)
+        found = _unpacked(sized("device", logits=place == output), settings, of, on_device=True)
         if found is not None:
             found = _copied(found, of, len(devices), plain=plain)
             yield _buffer(place, found, settings, known=own is not None, whole=whole)
     name = "host" if devices and whole else "cpu"
     found = sized(name, logits=output == HOST or not devices)
+    if name == "cpu":
+        found = _unpacked(found, settings, of, on_device=False)
     if found is not None:
         found = _copied(found, of, len(devices) if whole else 1, plain=plain)
         yield _buffer(HOST, found, settings, known=own is not None, whole=whole or not devices)
@@ -132,6 +136,21 @@ def _copied(found: Estimate, of: Mapping[str, int], devices: int, *, plain: bool
     mask = (4 if plain else 2) * of["ub"] * (of["C"] + of["W"])
     extra = (PIPELINE_COPIES - 1) * mask + PIPELINE_COPIES * 4 * of["ub"] * of["d"]
     return replace(found, bytes=found.bytes + extra, high=found.high + 2 * extra)
+
+
+def _unpacked(
+    found: Estimate | None, settings: LlamaSettings, of: Mapping[str, int], *, on_device: bool
+) -> Estimate | None:
+    """Add K and V that ik_llama.cpp makes of latents (``-mla 2``, 3), of as many heads as ``-amb`` lets."""
+    if found is None or not settings.unpacks or not of["km"]:
+        return found
+    packed = 2 * of["C"] * of["h"] * (of["km"] - of["p"] + of["vm"])
+    parts = max(1, -(-packed // (settings.attention_mib << 20))) if settings.attention_mib else 1
+    size = 4 * of["C"] * of["h"] * (of["km"] + of["vm"]) // parts + found.bytes // 4
+    if size <= found.bytes:
+        return found
+    high = round(size * (_UNPACKED_ON_DEVICE if on_device else 1.1))
+    return replace(found, bytes=size, low=round(size * 0.9), high=max(found.high, high))
 
 
 def _buffer(place: str, found: Estimate, settings: LlamaSettings, *, known: bool, whole: bool) -> Buffer:

@@ -65,6 +65,7 @@ SETTINGS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "LLAMA_ARG_CTX_CHECKPOINTS")),
     "embedding": ("on", ("--embedding", "--embeddings", "--rerank", "--reranking")),
     "latents": ("number", ("-mla", "--mla-use")),
+    "attention_mib": ("number", ("-amb", "--attention-max-batch")),
     "device": ("word", ("-dev", "--device")),
 }  # fmt: skip
 

@@ -43,6 +43,8 @@ class LlamaSettings:
         cache_ram_mib: ceiling of the server's prompt cache on the host; -1 none.
         checkpoints: states a slot that the server may keep on the host.
         latents: what is kept of a latent where a fork's flags say so; empty is the build's own.
+        unpacks: the fork unpacks latents of the whole context, by parts of the heads.
+        attention_mib: what a part may take; 0 is no bound.
     """
 
     context_tokens: int = 0
@@ -69,6 +71,8 @@ class LlamaSettings:
     cache_ram_mib: int = 8192
     checkpoints: int = 32
     latents: str = ""
+    unpacks: bool = False
+    attention_mib: int = 0
     build: BuildRules = NEWEST
 
 
@@ -130,6 +134,8 @@ def settings_of(
         cache_ram_mib=_positive(told, "cache_ram", 8192, low=-1),
         checkpoints=_positive(told, "checkpoints", 32, low=0),
         latents=_latents(told),
+        unpacks=build.fork and told.get("latents") in (2, 3) and _flash(told, build) == "on",
+        attention_mib=_positive(told, "attention_mib", 0, low=0),
         build=build,
     )
 
