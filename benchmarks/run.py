@@ -24,6 +24,12 @@ PROCESSES = {
     "size": ["-c", MAIN, "size", "Qwen/Qwen3-8B"],
     "size --lang zh": ["-c", MAIN, "size", "Qwen/Qwen3-8B", "--lang", "zh"],
     "explain": ["-c", MAIN, "explain", "Qwen/Qwen3-8B"],
+    "fit": ["-c", MAIN, "fit", "Qwen/Qwen3-8B", "--gpu", "H100"],
+    "fit --json": ["-c", MAIN, "fit", "Qwen/Qwen3-8B", "--gpu", "H100", "--json"],
+    "fit that does not": ["-c", MAIN, "fit", "Qwen/Qwen3-32B", "--gpu", "RTX 4090", "--json"],
+    "fit that does not, llama.cpp": [
+        "-c", MAIN, "fit", "Qwen/Qwen3-32B", "--gpu", "RTX 4090", "--engine", "llama.cpp", "--json",
+    ],
     "compare of four": [
         "-c", MAIN, "compare", "Qwen/Qwen3-30B-A3B", "zai-org/GLM-4.7-Flash", "Qwen/Qwen3.5-35B-A3B",
         "nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16",

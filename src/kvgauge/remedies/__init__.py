@@ -78,7 +78,7 @@ def _all(posed: Posed, admission: tuple[Note, ...]) -> Iterator[Suggestion]:
             yield suggestion(posed, each)
     alone = (each for each, remedy in zip(found, ORDER, strict=True) if remedy.combines)
     if not any(each is not None and each.verdict.fits for each in alone):
-        together = combined(posed)
+        together = combined(posed, dict(zip(ORDER, found, strict=True)))
         if together is not None:
             yield suggestion(posed, together)
 
@@ -106,12 +106,18 @@ def _helps(posed: Posed, found: Tried) -> bool:
     return lacks + found.verdict.slack_bytes > max(_LEAST_BYTES, lacks // _LEAST_SHARE)
 
 
-def combined(posed: Posed) -> Tried | None:
-    """Return the first changes of the order with which, taken together, the load fits; None if none do."""
+def combined(posed: Posed, alone: Mapping[Remedy, Tried | None]) -> Tried | None:
+    """Return the first changes of the order with which, taken together, the load fits; None if none do.
+
+    Args:
+        alone: what each kind of change comes to on its own.
+    """
     now, keywords, shown = posed, dict[str, object](), list[str]()
     counts: dict[str, int] = {}
     for remedy in (*(each for each in ORDER if each.combines), Remedy(load.shorter_context)):
-        found = None if "model" in keywords and remedy.changes is weights.quantised else _best(now, remedy)
+        if "model" in keywords and remedy.changes is weights.quantised:
+            continue
+        found = alone[remedy] if now is posed and remedy in alone else _best(now, remedy)
         if found is None or found.change.code == "larger_share":
             continue
         keywords |= found.change.keywords

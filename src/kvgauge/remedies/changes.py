@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from kvgauge.engines import parse_engine
 from kvgauge.engines.flag_tables import stating
 from kvgauge.errors import KvgaugeError
 from kvgauge.fit_asking import Posed, Question, pose
-from kvgauge.models import load
+from kvgauge.models import Model, load
 from kvgauge.preparing import Options
 
 if TYPE_CHECKING:
@@ -53,6 +54,16 @@ class Tried:
         return self.posed.verdict
 
 
+@lru_cache(maxsize=16)
+def published_model(name: str) -> Model:
+    """Return a model of the catalogue or the local caches; several changes ask for the same few.
+
+    Raises:
+        KvgaugeError: it is not found there.
+    """
+    return load(name, offline=True, local_files=False)
+
+
 def changed(question: Question, keywords: Keywords) -> Question:
     """Return a question with keywords of ``fit`` in place of its own.
 
@@ -62,7 +73,7 @@ def changed(question: Question, keywords: Keywords) -> Question:
     options = {name: value for name, value in keywords.items() if name in _OPTIONS}
     own = {_OWN.get(name, name): value for name, value in keywords.items() if name not in _OPTIONS}
     if "model" in own:
-        own["model"] = load(str(own["model"]), offline=True, local_files=False)
+        own["model"] = published_model(str(own["model"]))
     told: Options = replace(question.options, **options)  # type: ignore[arg-type]
     return replace(question, options=told, **own)  # type: ignore[arg-type]
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from kvgauge.fit_asking import Posed
 from kvgauge.published_weights import smaller_checkpoints
-from kvgauge.remedies.changes import Change, tried
+from kvgauge.remedies.changes import Change
 
 #: Schemes by engine, least lossy first; engines that are not named take the first.
 _SCHEMES = ("fp8", "int4")
@@ -25,17 +25,11 @@ def published(posed: Posed) -> Iterator[Change]:
 
 def quantised(posed: Posed) -> Iterator[Change]:
     """Price the weights in a scheme that the checkpoint does not have, least lossy first."""
-    now = posed.weighed
-    if now is None:
+    if posed.weighed is None:
         return
     reads_gguf = posed.search.prepared.engine.reads_gguf
     for scheme in _GGML_SCHEMES if reads_gguf else _SCHEMES:
-        change = Change("own_quantisation", {"weights": scheme}, " ".join(("--weights", scheme)))
-        found = tried(posed, change)
-        if found is None or found.posed.weighed is None:
-            continue
-        if found.posed.weighed.total_bytes < now.total_bytes:
-            yield change
+        yield Change("own_quantisation", {"weights": scheme}, " ".join(("--weights", scheme)))
 
 
 __all__ = ["published", "quantised"]
