@@ -13,6 +13,7 @@ from schemathesis.specs.openapi.checks import positive_data_acceptance
 import strategies
 from gguf_files import gguf
 from kvgauge.web.app import create_app
+from kvgauge.web.learning import LEARNING
 from kvgauge.web.openapi import openapi
 from web_support import OFFLINE, answer, client
 
@@ -30,13 +31,20 @@ STATUSES = {
 # Values of no meaning, made from the description: most are refused, and nothing is a fault of the server.
 
 
-@SCHEMA.parametrize()
-@settings(
-    max_examples=12, phases=[Phase.explicit, Phase.generate], suppress_health_check=list(HealthCheck)
-)  # fmt: skip
-def test_answers_are_those_described(case):
+def fuzzing(max_examples: int) -> settings:
+    phases = [Phase.explicit, Phase.generate]
+    return settings(max_examples=max_examples, phases=phases, suppress_health_check=list(HealthCheck))
+
+
+def check_case(case) -> None:
     # What fits the description may still have no meaning: a model that nobody knows, ranks that do not divide.
-    case.call_and_validate(headers=HOST, excluded_checks=[positive_data_acceptance])
+    case.call_and_validate(headers=HOST, excluded_checks=[positive_data_acceptance], timeout=120)
+
+
+@SCHEMA.exclude(path_regex="/learn/").parametrize()
+@fuzzing(12)
+def test_answers_are_those_described(case):
+    check_case(case)
 
 
 # Values that mean something, in every combination.
@@ -120,6 +128,25 @@ def test_loads_that_mean_something(name, options):
 def test_comparisons(chosen, load):
     path = "/api/v1/compare"
     check(path, "post", WEB.post(path, json={"models": chosen, **load}), "compare")
+
+
+#: Values that topics of ``learn`` run with; each takes a second at most.
+TOPIC_VALUES = st.one_of(
+    words(["8", "0", "-1", "x", "", "1k", "64x64", "16,32", "fp8", "1,2,3", "0.5", "nan", "hello"]),
+    words([0, 1, 8, -1, 10**9, 10**18]), st.booleans(), st.none(), st.just({}), st.just([]),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("question", LEARNING, ids=lambda question: question.name)
+def test_topics(question):
+    @settings(max_examples=8, suppress_health_check=list(HealthCheck))
+    @given(asked=some(dict.fromkeys((*question.keywords, "lang"), TOPIC_VALUES)))
+    def run(asked):
+        method = "post" if question.by_body else "get"
+        response = WEB.post(question.path, json=asked) if question.by_body else WEB.get(question.path)
+        check(question.path, method, response, question.name)
+
+    run()
 
 
 GGUF = gguf()

@@ -178,6 +178,17 @@ def test_a_name_in_a_log_reads_no_file(web, here):
         assert found["engine"]["model"] is None
 
 
+@pytest.mark.parametrize("keyword", ["model", "folder", "measure", "file"])
+def test_no_topic_runs_a_folder(web, here, keyword):
+    body = {keyword: str(here / "folder")}
+    refusal(web.post(f"{API}/learn/walk", json=body), 400, "invalid_request")
+    if keyword != "model":
+        refusal(web.post(f"{API}/learn/activations", json={"model": NAME, **body}), 400, "invalid_request")
+    config = {**config_of(NAME), "_name_or_path": str(here / "folder")}
+    found = web.post(f"{API}/learn/activations", json={"model": config, "measure": True})
+    refusal(found, 400, "invalid_request")
+
+
 def test_the_page_has_no_other_files(web):
     for path in (
         "/../settings.py",

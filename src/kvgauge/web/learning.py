@@ -2,38 +2,45 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from kvgauge.cli.learn import drawn_topic, list_topics, topic_json
 from kvgauge.cli.topics import COMMANDS, TOPICS, Topic
 from kvgauge.errors import InvalidRequestError
+from kvgauge.keywords import Kinds
 from kvgauge.lab.extra import require
+from kvgauge.units import parse_tokens
 from kvgauge.web.answers import Question
 from kvgauge.web.telling import told
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from kvgauge.keywords import Kinds
     from kvgauge.web.asking import Speech
     from kvgauge.web.desk import Desk
     from kvgauge.web.telling import Told
 
 #: Options whose value names something on the machine.
 _OF_THE_MACHINE = frozenset({"FOLDER", "FILE"})
+#: Options that run a folder of the machine.
+_RUNS_FOLDERS = frozenset({"measure"})
+#: Topic -> option -> the most that is run here; the command itself takes more, and then takes long.
+_MOST: Mapping[str, Mapping[str, int]] = {"quantised": {"tokens": 512, "head_dim": 128}}
 #: Columns of what is drawn as text.
 _WIDTH = 96
 #: Longest text that is walked through a model.
 _MAX_TEXT = 2000
 
 
+_KINDS: Mapping[str, Kinds] = {"count": (int,), "flag": (bool,)}
+_AS_TEXT: Kinds = (str, int, float)
+
+
 def keywords_of(topic: Topic) -> Mapping[str, Kinds]:
     """Return what a request for a topic may hold.
 
-    >>> keywords_of(TOPICS["activations"])
-    {'model': (<class 'str'>, <class 'dict'>), 'tokens': (<class 'str'>, <class 'int'>, <class 'float'>), \
-'dtype': (<class 'str'>, <class 'int'>, <class 'float'>), 'drawn': (<class 'bool'>,)}
+    >>> keywords_of(TOPICS["activations"])["model"]
+    (<class 'str'>, <class 'dict'>)
     """
     found: dict[str, Kinds] = {}
     if topic.keyword == "model":
@@ -41,9 +48,15 @@ def keywords_of(topic: Topic) -> Mapping[str, Kinds]:
     elif topic.keyword:
         found[topic.keyword] = (str,)
     for row in topic.options:
-        if row.metavar not in _OF_THE_MACHINE and row.kind != "flag":  # a flag runs a folder of this machine
-            found[row.name] = (int,) if row.kind == "count" else (str, int, float)
+        if row.metavar not in _OF_THE_MACHINE and row.name not in _RUNS_FOLDERS:
+            found[row.name] = _KINDS.get(row.kind, _AS_TEXT)
     return {**found, "drawn": (bool,)}
+
+
+def _as_told(topic: Topic, name: str, value: object) -> object:
+    """Return a value as the command's option has it: numbers of an option that takes text are text."""
+    is_text = any(row.name == name and row.kind not in _KINDS for row in topic.options)
+    return str(value) if is_text else value
 
 
 async def answer_topic(name: str, desk: Desk, keywords: dict[str, Any], speech: Speech) -> Told:
@@ -52,11 +65,12 @@ async def answer_topic(name: str, desk: Desk, keywords: dict[str, Any], speech: 
     topic = COMMANDS[command]
     require(command, topic.needs)
     draws = keywords.pop("drawn", False)
-    asked = {key: str(value) if isinstance(value, float) else value for key, value in keywords.items()}
+    asked = {key: _as_told(topic, key, value) for key, value in keywords.items()}
     if len(str(asked.get("text") or "")) > _MAX_TEXT:
         raise InvalidRequestError(
             f"text is longer than {_MAX_TEXT} characters", hint="give a shorter one", field="text"
         )
+    _check_most(name, asked)
     if asked.get("model") is not None and topic.keyword == "model":
         asked["model"] = await desk.model({"no_weights": True}, asked["model"])
     elif topic.is_required:
@@ -71,6 +85,23 @@ async def answer_topic(name: str, desk: Desk, keywords: dict[str, Any], speech: 
         return told(found)
 
     return await desk.slow(work)
+
+
+def _check_most(name: str, asked: Mapping[str, object]) -> None:
+    """Refuse what would hold a thread for long.
+
+    Raises:
+        InvalidRequestError: a number is larger than is run here.
+    """
+    for option, most in _MOST.get(name, {}).items():
+        value = asked.get(option)
+        count = parse_tokens(value, what=option) if isinstance(value, int | str) else 0
+        if count > most:
+            raise InvalidRequestError(
+                f"{option} {count} is more than is run here",
+                hint=f"up to {most}; 'kvgauge learn {name}' takes more",
+                field=option,
+            )
 
 
 async def answer_topics(desk: Desk, keywords: dict[str, Any], speech: Speech) -> Told:

@@ -145,11 +145,14 @@ def _parameters(question: Question) -> list[Json]:
     return rows
 
 
+def _or_null(schema: Json) -> Json:
+    """Return a schema that null fits too: it stands for the default."""
+    return {"anyOf": [schema, {"type": "null"}]}
+
+
 def _body(question: Question) -> Json:
     properties: Json = {
-        name: {"anyOf": [_described(name, kinds), {"type": "null"}]}
-        if name not in question.required
-        else _described(name, kinds)
+        name: _described(name, kinds) if name in question.required else _or_null(_described(name, kinds))
         for name, kinds in question.keywords.items()
     }
     if "models" in question.keywords:
@@ -159,7 +162,10 @@ def _body(question: Question) -> Json:
         "type": "object",
         "additionalProperties": False,
         "required": list(question.required),
-        "properties": {**properties, **_speech(question)},
+        "properties": {
+            **properties,
+            **{name: _or_null(schema) for name, schema in _speech(question).items()},
+        },
     }
 
 

@@ -77,5 +77,7 @@ TABLE: Mapping[str, str] = {
     "name the card: --gpu H100": "请写出显卡名：--gpu H100",
     "text is longer than {0} characters": "文字超过 {0} 个字符",
     "give a shorter one": "请给出短一些的",
+    "{0} {1} is more than is run here": "{0} {1} 超出此处可运行的上限",
+    "up to {0}; 'kvgauge learn {1}' takes more": "最多 {0}；'kvgauge learn {1}' 可取更大的值",
     "something went wrong here": "此处出了问题",
 }
