@@ -66,6 +66,7 @@ def test_qwen3_8b_on_24_gb(gpu):
     assert (by_cache[None].num_gpus, spread(by_cache[None])[:2]) == (4, (4, 1))
     assert {option.num_gpus for cache, option in by_cache.items() if cache is not None} <= {2}
     asked = answers(result)
+    assert asked["published"]["question"].startswith("Would the published checkpoint ")
     assert asked["weights"]["answer"] == "yes"
     assert asked["cache"]["answer"] == "no"
     assert "the load needs 36.0 GiB" in asked["cache"]["because"]
@@ -332,6 +333,13 @@ def test_layouts_fill_the_gpus_and_divide_the_heads():
                 assert 64 % layout.tensor == 0
                 assert layout.tensor <= 8
                 assert layout.pipeline <= 4
+
+
+def test_absurd_numbers_are_no_trouble():
+    for gpu, sequences in (("H100:65536", 100_000), ("H100:4097", 5000), ("L4", 1 << 30)):
+        result = planned(SMALL, gpu=gpu, sequences=sequences, context="32k")
+        assert all(option.parallelism.data <= sequences for option in result.options)
+        validate("plan", result.to_dict())
 
 
 def test_replicas_of_experts_share_them():

@@ -13,6 +13,9 @@ from kvgauge.workload import Parallelism
 if TYPE_CHECKING:
     from kvgauge.architecture import ModelArchitecture
 
+#: Most ranks of a kind.
+MAX_RANKS = 4096
+
 
 @dataclass(frozen=True)
 class Space:
@@ -46,7 +49,9 @@ class Space:
             replicas, rest = divmod(count, tensor)
             if rest or (self.heads and self.heads % tensor and "tp" not in self.pinned):
                 continue
-            if replicas not in self._values("dp", range(1, max(1, self.sequences) + 1)):
+            if replicas * tensor > MAX_RANKS or replicas not in self._values(
+                "dp", range(1, max(1, self.sequences) + 1)
+            ):
                 continue
             is_grouped = self.has_experts and tensor == 1
             if replicas > 1 and self.rules.replicas == "attention" and not is_grouped:

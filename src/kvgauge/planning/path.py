@@ -149,10 +149,24 @@ def _other_formats(walk: Walk, alone: Case) -> Iterator[PathStep]:
             question = Note("plan_ask_shorter", "info", "How long may the context be on one GPU?")
             answer = Note("plan_longest", "info", text, (("tokens", f"{found.count:,}"),))
             yield PathStep(question, answer, ())
+    yield from _published(walk)
     for scheme in walk.asked.schemes:
         text = f"Would weights in {scheme} do on one GPU?"
         question = Note("plan_ask_scheme", "info", text, (("scheme", scheme),))
         yield _outcome(question, walk.ask(formats=Formats(weights=scheme)))
+
+
+def _published(walk: Walk) -> Iterator[PathStep]:
+    """Ask about the largest published checkpoint that does on one GPU, else the smallest."""
+    cases = [
+        (name, other.evaluator.ask(walk.device, _ALONE, Formats(checkpoint=name), whole=True))
+        for name, other in walk.asked.published.items()
+    ]
+    if not cases:
+        return
+    name, case = next((row for row in cases if row[1].failure is None), cases[-1])
+    text = f"Would the published checkpoint {name} do on one GPU?"
+    yield _outcome(Note("plan_ask_published", "info", text, (("name", name),)), case)
 
 
 def _outcome(question: Note, case: Case) -> PathStep:

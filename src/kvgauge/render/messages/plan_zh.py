@@ -37,6 +37,7 @@ NOTES: Mapping[str, str] = {
     "plan_ask_small_cache": "缓存改用 {dtype}，一张 GPU 够吗？",
     "plan_ask_shorter": "一张 GPU 上的上下文最长多少？",
     "plan_longest": "最多 {tokens} 个 token",
+    "plan_ask_published": "改用已发布的检查点 {name}，一张 GPU 够吗？",
     "plan_ask_scheme": "权重改用 {scheme}，一张 GPU 够吗？",
     "plan_need": "{layout}：每张 GPU 需要 {required}，可用 {available}",
     "plan_ask_bigger": "换哪一种 GPU，一张就够？",
