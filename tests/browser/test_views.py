@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from pathlib import Path
 
@@ -32,6 +33,13 @@ VIEWS = {
 screens = pytest.mark.parametrize("visit", SCREENS.values(), ids=SCREENS, indirect=True)
 
 
+def _keep(page, name: str) -> None:
+    """Keep a picture to look at, in the folder that SCREENSHOTS names."""
+    folder = os.environ.get("SCREENSHOTS")
+    if folder:
+        page.screenshot(path=Path(folder) / f"{name}.png", full_page=True)
+
+
 @screens
 @pytest.mark.parametrize("language", ["en", "zh"])
 @pytest.mark.parametrize("view", VIEWS)
@@ -43,6 +51,7 @@ def test_views_are_accessible_and_fit_the_screen(visit, axe, view, language):
         page.wait_for_selector("table.verify")
     assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
     assert page.evaluate("document.documentElement.lang") == {"en": "en", "zh": "zh-CN"}[language]
+    _keep(page, f"{view}-{language}-{page.viewport_size['width']}")
     page.evaluate(axe)
     found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
     serious = [
@@ -200,6 +209,7 @@ def test_a_walk_step_by_step(visit):
 
 
 def test_every_topic_is_shown(visit):
+    visit.page.set_default_timeout(60_000)  # some of them are real work
     page = visit.go("#learn")
     page.wait_for_selector(".topics button")
     names = page.locator(".topics button")
@@ -208,7 +218,50 @@ def test_every_topic_is_shown(visit):
         visit.settle()
         page.wait_for_selector(".answer .card")
         assert page.locator(".answer .problem").count() == 0
-        assert page.locator(".answer svg.chart, .answer table").count() > 0
+        assert page.locator(".answer svg.chart, .answer table, .answer img, .answer form").count() > 0
+
+
+def test_an_exercise_is_checked_by_the_library(visit):
+    page = visit.go("#learn?topic=exercises")
+    first = page.locator(".exercise").first
+    first.get_by_role("textbox").fill("5")
+    first.get_by_role("button").click()
+    assert "No: 15" in first.locator(".exercise-result").inner_text()
+    first.get_by_role("textbox").fill("15")
+    first.get_by_role("textbox").press("Enter")
+    page.locator(".exercise.is-right").wait_for()
+
+
+def test_six_models_are_compared_and_no_more(visit):
+    names = [
+        "Qwen/Qwen3-8B", "deepseek-ai/DeepSeek-V3.2", "google/gemma-3-27b-it",
+        "Qwen/Qwen3.5-35B-A3B", "openai/gpt-oss-120b",
+    ]  # fmt: skip
+    page = visit.go("#compare?context=32768&sequences=2&" + "&".join(f"models={name}" for name in names))
+    field = page.get_by_role("combobox", name="Add a model")
+    field.fill("Qwen/Qwen3-14B")
+    field.press("Enter")
+    visit.settle()
+    assert field.count() == 0
+    expected = kvgauge.compare(
+        [*names, "Qwen/Qwen3-14B"], context=32768, sequences=2, engine="vllm"
+    ).to_dict()
+    titles = page.locator("table.compare td.strong .num")
+    assert [titles.nth(at).get_attribute("title") for at in range(6)] == [
+        f"{row['cache']['total_bytes']:,} B" for row in expected["rows"]
+    ]
+    page.get_by_role("button", name="Remove Qwen/Qwen3-8B").click()
+    visit.settle()
+    assert page.locator("table.compare tbody tr").count() == 5
+
+
+def test_paper(visit):
+    page = visit.go("#fit")
+    page.emulate_media(media="print")
+    assert page.locator(".left").is_hidden()
+    assert page.locator(".share").is_hidden()
+    assert page.locator(".verdict").is_visible()
+    assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
 
 
 def test_a_plan_is_decided_and_looked_at_closer(visit):

@@ -51,7 +51,7 @@ export function Bars({ bars, limit, summary }: Props) {
   const limitEnd = limit !== null && scale(limit) > room * 0.6;
   return (
     <div ref={place} class="chart-place">
-      <svg class="chart" width={width} height={height} role="img" aria-label={summary}>
+      <svg class="chart" width={width} height={height} viewBox={`0 0 ${width} ${height}`} role="img" aria-label={summary}>
         <Patterns prefix={prefix} />
         {bars.map((bar, row) => {
           const y = TOP + row * (tall + gap);

@@ -80,7 +80,7 @@ export function Curve({ lines, end, context, limit, longest, summary, onPick }: 
   const low = shownLimit && y(limit) > PAD.top + inner.tall * 0.6;
   return (
     <div ref={place} class="chart-place">
-      <svg ref={drawing} class={`chart curve ${onPick ? "pick" : ""}`} width={width} height={HEIGHT} role="img" aria-label={summary} onPointerDown={pick} onPointerMove={pick}>
+      <svg ref={drawing} class={`chart curve ${onPick ? "pick" : ""}`} width={width} height={HEIGHT} viewBox={`0 0 ${width} ${HEIGHT}`} role="img" aria-label={summary} onPointerDown={pick} onPointerMove={pick}>
         <Patterns prefix={prefix} />
         {byteTicks(top).map((tick) => (
           <g>

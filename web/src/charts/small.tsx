@@ -20,7 +20,7 @@ export function BarList({ rows, summary, high }: { rows: Row[]; summary: string;
   const room = Math.max(20, width - left - right);
   return (
     <div ref={place} class="chart-place">
-      <svg class="chart small-bars" width={width} height={rows.length * 26 * s + 4} role="img" aria-label={`${summary}: ${rows.map((row) => `${row.label} ${row.text}`).join(", ")}`}>
+      <svg class="chart small-bars" width={width} height={rows.length * 26 * s + 4} viewBox={`0 0 ${width} ${rows.length * 26 * s + 4}`} role="img" aria-label={`${summary}: ${rows.map((row) => `${row.label} ${row.text}`).join(", ")}`}>
         {rows.map((row, at) => (
           <g>
             <text x="0" y={(at * 26 + 18) * s} class="label">{row.label}</text>
@@ -89,7 +89,7 @@ export function Shares({ wholes, summary }: { wholes: Whole[]; summary: string }
   const room = width - left;
   return (
     <div ref={place} class="chart-place">
-      <svg class="chart" width={width} height={wholes.length * 28 * s + 4} role="img" aria-label={summary}>
+      <svg class="chart" width={width} height={wholes.length * 28 * s + 4} viewBox={`0 0 ${width} ${wholes.length * 28 * s + 4}`} role="img" aria-label={summary}>
         {wholes.map((whole, row) => {
           let at = 0;
           return (

@@ -71,7 +71,7 @@ export function Tree({ path }: { path: readonly Step[] }) {
   const end = steps.at(-1);
   return (
     <div ref={place} class="chart-place">
-      <svg class="chart tree" width={width} height={Math.max(40, y)} role="img" aria-label={path.map((step) => `${step.question} ${step.answer}`).join("; ") || t("plan.path")}>
+      <svg class="chart tree" width={width} height={Math.max(40, y)} viewBox={`0 0 ${width} ${Math.max(40, y)}`} role="img" aria-label={path.map((step) => `${step.question} ${step.answer}`).join("; ") || t("plan.path")}>
         {end ? <line x1={SPINE} x2={SPINE} y1={20} y2={end.y + 20} class="taken" /> : null}
         {steps.map((item) => {
           const top = item.y + PAD + item.question.length * LINE + 4 * scale;

@@ -2,8 +2,8 @@
 import type { Question } from "./question";
 
 /** Topics of "learn" that take a model, and those that take tokens. */
-export const LEARN_MODEL: ReadonlySet<string> = new Set(["activations", "flash"]);
-export const LEARN_TOKENS: ReadonlySet<string> = new Set(["activations", "flash", "mechanisms"]);
+export const LEARN_MODEL: ReadonlySet<string> = new Set(["activations", "flash", "pipeline"]);
+export const LEARN_TOKENS: ReadonlySet<string> = new Set(["activations", "flash", "mechanisms", "pipeline"]);
 
 export type Body = Record<string, unknown>;
 

@@ -27,7 +27,7 @@ export function Layers({ size }: { size: SizeAnswer }) {
       <header class="card-head"><h2>{t("layers.title")}</h2><span class="card-aside">{t("layers.count", { count: size.model.num_layers })}</span></header>
       {cells.length ? (
         <div ref={place}>
-          <svg class="strip" width={width} height={high} role="img" aria-label={kinds.map((kind) => `${w("layer", kind)}: ${layers.filter((layer) => layer.kind === kind).length}`).join(", ")}>
+          <svg class="strip" width={width} height={high} viewBox={`0 0 ${width} ${high}`} role="img" aria-label={kinds.map((kind) => `${w("layer", kind)}: ${layers.filter((layer) => layer.kind === kind).length}`).join(", ")}>
             {cells.map(([index, found], at) => (
               <g>
                 <title>{`${t("layers.layer", { index })}: ${found.map((kind) => w("layer", kind)).join(" + ")}`}</title>

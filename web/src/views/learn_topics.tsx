@@ -1,8 +1,10 @@
 /** Mechanisms, activations, FlashAttention, paging, quantised caches: one drawing each, and the library's own text. */
-import { ChartCard } from "../charts/frame";
+import { useEffect, useState } from "preact/hooks";
+import { ChartCard, TableTwin } from "../charts/frame";
 import { BarList, Shares, type Row } from "../charts/small";
 import { bytes, count, percent, three } from "../format";
 import { useText } from "../i18n";
+import { Exercises, type Exercise } from "./learn_exercises";
 
 type Figures = Record<string, number | string | null>;
 
@@ -15,10 +17,14 @@ export interface TopicAnswer {
   models?: { model: string; cache_bytes: number; cache_ratio: number | null; cache_bytes_per_token: number }[];
   request?: Figures;
   layer?: Record<string, number>;
+  stages?: { code: string; dimensions: number[]; bytes: number }[];
+  exercises?: Exercise[];
   schemes?: ({ scheme: string; block_tokens: number | null } & Record<string, number | string | null>)[];
   samples?: { name: string; formats: { name: string; scaling: string; counted_bytes: number; bf16_ratio: number; key_error: number; value_error: number; output_error_both: number }[] }[];
 }
 
+/** Topics whose text says nothing that the drawing does not. */
+const WITHOUT_TEXT = new Set(["pipeline", "exercises"]);
 const FATES = ["cached", "passed_on", "residual", "discarded"];
 const PAGED = ["filled", "reserved", "internal", "external", "free"];
 
@@ -77,6 +83,22 @@ function Paged({ answer }: { answer: TopicAnswer }) {
   );
 }
 
+function Pipeline({ answer }: { answer: TopicAnswer }) {
+  const { w } = useText();
+  const [address, setAddress] = useState("");
+  useEffect(() => {
+    const made = URL.createObjectURL(new Blob([answer.drawn ?? ""], { type: "image/svg+xml" }));
+    setAddress(made);
+    return () => URL.revokeObjectURL(made);
+  }, [answer.drawn]);
+  return (
+    <section class="card wide" aria-label={w("topic", "pipeline")}>
+      {address ? <img class="pipeline" src={address} alt={`${w("topic", "pipeline")}: ${answer.stages?.map((stage) => `${w("stage", stage.code)} ${stage.dimensions.join(" × ")}`).join("; ") ?? ""}`} /> : null}
+      <TableTwin title={w("topic", "pipeline")} head={[w("stage", "stage"), "", w("stage", "size")]} rows={(answer.stages ?? []).map((stage) => [w("stage", stage.code), stage.dimensions.join(" × "), bytes(stage.bytes)])} />
+    </section>
+  );
+}
+
 function Quantised({ answer }: { answer: TopicAnswer }) {
   const { t, w } = useText();
   return (
@@ -91,7 +113,7 @@ function Quantised({ answer }: { answer: TopicAnswer }) {
   );
 }
 
-const DRAWINGS: Record<string, (props: { answer: TopicAnswer }) => preact.JSX.Element | null> = { activations: Activations, mechanisms: Mechanisms, flash: Flash, paged: Paged, quantised: Quantised };
+const DRAWINGS: Record<string, (props: { answer: TopicAnswer }) => preact.JSX.Element | null> = { activations: Activations, mechanisms: Mechanisms, flash: Flash, paged: Paged, quantised: Quantised, pipeline: Pipeline, exercises: ({ answer }) => <Exercises exercises={answer.exercises ?? []} /> };
 
 /** A topic: its drawing where there is one, and what the command prints. */
 export function TopicView({ topic, answer }: { topic: string; answer: TopicAnswer }) {
@@ -101,7 +123,7 @@ export function TopicView({ topic, answer }: { topic: string; answer: TopicAnswe
     <>
       <header class="topic-head wide"><h1>{w("topic", topic)}</h1></header>
       {Drawing ? <Drawing answer={answer} /> : null}
-      {answer.drawn ? (
+      {answer.drawn && !WITHOUT_TEXT.has(topic) ? (
         <section class="card wide" aria-label={t("learn.drawn")}>
           <header class="card-head"><h2>{t("learn.drawn")}</h2></header>
           <pre class="drawn scroll" tabIndex={0}>{answer.drawn}</pre>

@@ -65,8 +65,8 @@ function OptionRow({ option, at }: { option: PlanOption; at: number }) {
       <Bars bars={fitBars(option, [], () => "").slice(0, 1)} limit={option.verdict.available_bytes} summary={option.verdict.sentence} />
       <p class="option-facts">
         <Num value={option.verdict.required_bytes} topic={{ title: t("verdict.required"), parts: worst ? asParts(worst.allocations, (one) => w("allocation", one.name)) : [], facts: [option.verdict.sentence] }} /> {t("plan.perGpu")}
-        {" · "}{t("change.longest", { sequences: count(option.request.sequences) })}: <b>{count(option.max_context_tokens)}</b>
-        {" · "}{t("change.most", { tokens: count(option.request.context_tokens) })}: <b>{count(option.max_sequences)}</b>
+        {" · "}{t("change.longest", { sequences: count(option.request.sequences) })}: <Num value={option.max_context_tokens} text={count(option.max_context_tokens)} topic={{ title: t("change.longest", { sequences: count(option.request.sequences) }), facts: [t("change.limitedBy", { what: w("limited", option.max_context_limited_by) })], steps: ["growth", "per_sequence"] }} />
+        {" · "}{t("change.most", { tokens: count(option.request.context_tokens) })}: <Num value={option.max_sequences} text={count(option.max_sequences)} topic={{ title: t("change.most", { tokens: count(option.request.context_tokens) }), facts: [t("change.limitedBy", { what: w("limited", option.max_sequences_limited_by) })], steps: ["per_sequence", "total"] }} />
       </p>
       <div class="command"><code tabIndex={0}>{option.launch_command}</code><CopyButton label={t("copy")} text={() => option.launch_command} /></div>
     </li>
