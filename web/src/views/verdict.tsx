@@ -1,10 +1,24 @@
 /** The verdict: one word, the inequality, the slack. */
+import { useEffect, useRef, useState } from "preact/hooks";
 import { bytes } from "../format";
 import { useText } from "../i18n";
 import type { FitAnswer } from "../types";
 import type { Part } from "../ui/derivation";
 import { Icon } from "../ui/icons";
 import { Num } from "../ui/num";
+
+/** Whether an element is on the screen. */
+function useSeen<E extends Element>(): [{ current: E | null }, boolean] {
+  const place = useRef<E>(null);
+  const [isSeen, setSeen] = useState(true);
+  useEffect(() => {
+    if (!place.current) return;
+    const watch = new IntersectionObserver(([entry]) => entry && setSeen(entry.isIntersecting));
+    watch.observe(place.current);
+    return () => watch.disconnect();
+  }, []);
+  return [place, isSeen];
+}
 
 const ICONS = { fits: "check", tight: "tight", does_not_fit: "cross" } as const;
 
@@ -14,8 +28,15 @@ export function VerdictCard({ fit, stale, parts }: { fit: FitAnswer; stale: bool
   const { verdict } = fit;
   const slack = verdict.slack_bytes;
   const on = fit.request.gpu ? `${(fit.request.num_gpus ?? 1) > 1 ? `${fit.request.num_gpus} × ` : ""}${fit.request.gpu}` : "";
+  const [card, isSeen] = useSeen<HTMLElement>();
   return (
-    <section class={`card verdict verdict-${verdict.status} ${stale ? "stale" : ""}`} aria-label={t("verdict.title")}>
+    <>
+    {isSeen ? null : (
+      <button type="button" class={`peek verdict-${verdict.status}`} onClick={() => card.current?.scrollIntoView({ block: "start" })}>
+        <Icon name={ICONS[verdict.status]} /><b>{w("status", verdict.status)}</b><span>{bytes(verdict.required_bytes)} {verdict.required_bytes <= verdict.available_bytes ? "≤" : ">"} {bytes(verdict.available_bytes)}</span>
+      </button>
+    )}
+    <section ref={card} class={`card verdict verdict-${verdict.status} ${stale ? "stale" : ""}`} aria-label={t("verdict.title")}>
       <span class="verdict-mark"><Icon name={ICONS[verdict.status]} /></span>
       <div class="verdict-text" aria-live="polite" aria-atomic="true">
         <h1>{w("status", verdict.status)}{on ? <span class="on"> {t("verdict.on", { gpu: on })}</span> : null}</h1>
@@ -39,5 +60,6 @@ export function VerdictCard({ fit, stale, parts }: { fit: FitAnswer; stale: bool
         </div>
       </dl>
     </section>
+    </>
   );
 }
