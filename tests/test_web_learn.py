@@ -58,3 +58,9 @@ def test_refusals(web, address, body, status):
     response = web.post(f"{API}/{address}", json=body)
     assert response.status_code == status
     assert response.json()["schema"] == "kvgauge.error/1"
+
+
+@pytest.mark.parametrize("name", [name for name, topic in TOPICS.items() if not topic.is_required])
+def test_every_topic_is_answered(web, name):
+    found = answer(web.post(f"{API}/{name}", json={"drawn": True, "lang": "zh"}), f"learn_{name}")
+    assert found["drawn"].strip()

@@ -38,6 +38,7 @@ TABLE = {
     "states beyond one a sequence: for prefixes, checkpoints and drafted tokens": (
         "每条序列一份之外的状态：供前缀、检查点与草稿 token"
     ),
+    "the {0} blocks of {1}'s graph, one after the other": "{1} 计算图的 {0} 个块，依次执行",
     "the driver's context": "驱动的上下文",
     "the driver's context and process groups": "驱动的上下文与进程组",
     "tokens beyond the window, whose blocks requests in flight may still read": (
