@@ -181,7 +181,7 @@ def test_a_suggestion_is_tried(visit):
     page.locator(".suggestion:has(.mark-fits)").get_by_role("button").first.click()
     page.wait_for_timeout(300)
     visit.settle()
-    assert page.locator(".verdict-fits, .verdict-tight").count() == 1
+    assert page.locator(".card.verdict-fits, .card.verdict-tight").count() == 1
 
 
 def test_a_file_that_is_nothing_is_said_so(visit):
@@ -197,3 +197,12 @@ def test_errors_name_the_way_on(visit):
     problem = page.get_by_role("alert")
     assert problem.count() == 1
     assert "tp" in problem.inner_text()
+
+
+@pytest.mark.parametrize("visit", [{"viewport": {"width": 360, "height": 740}}], indirect=True)
+def test_the_verdict_peeks_in_below_the_question(visit):
+    page = visit.go("#fit?sequences=2")
+    assert page.locator(".peek").inner_text().startswith("Fits")
+    page.locator(".peek").click()
+    page.locator(".card.verdict").wait_for()
+    page.wait_for_selector(".peek", state="detached")

@@ -88,6 +88,20 @@ def test_slider_evaluates_terms_exactly_before_the_server_answers(visit):
     page.unroute_all(behavior="ignoreErrors")
 
 
+def test_bars_follow_the_slider_before_the_server_answers(visit):
+    load = {"model": "deepseek-ai/DeepSeek-V3.2", "engine": "vllm", "tp": 8}
+    page = visit.go("#fit?model=deepseek-ai/DeepSeek-V3.2&gpu=H200&count=8&sequences=3")
+    page.route("**/api/v1/*", lambda route: None)
+    page.get_by_role("slider", name="Context").focus()
+    page.keyboard.press("ArrowLeft")
+    tokens = int(page.input_value(".slider input.text >> nth=0").replace(",", ""))
+    assert tokens < 32768
+    held = kvgauge.size(context=tokens, sequences=3, **load).cache.per_rank_bytes[0]
+    cache = page.locator(".legend li", has_text="Cache of this load").locator(".num")
+    assert cache.get_attribute("title") == f"{held:,} B"
+    page.unroute_all(behavior="ignoreErrors")
+
+
 def test_every_number_opens_its_derivation(visit):
     page = visit.go("#fit?model=Qwen/Qwen3.5-35B-A3B&gpu=H200&count=2")
     numbers = page.locator(".answer .num")

@@ -22,6 +22,20 @@ export function sequenceBytes(cache: CacheAnswer, tokens: number): bigint {
   return bytesAt(cache.fixed_bytes_per_sequence, cache.terms, tokens);
 }
 
+/** Bytes on the fullest rank for all sequences; null where the library gives no terms of it. */
+export function rankBytes(cache: CacheAnswer, sequences: number, replicas: number, tokens: number): bigint | null {
+  const rank = cache.rank_terms;
+  if (!rank) return null;
+  return BigInt(Math.ceil(sequences / Math.max(1, replicas))) * bytesAt(rank.fixed_bytes, rank.terms, tokens);
+}
+
+/** Bytes of each rank at a load of the sliders: ranks that hold as much as the fullest follow it at once. */
+export function heldBytes(cache: CacheAnswer, sequences: number, replicas: number, tokens: number): number[] {
+  const now = rankBytes(cache, sequences, replicas, tokens);
+  const full = cache.per_rank_bytes[cache.rank_terms?.rank ?? 0];
+  return cache.per_rank_bytes.map((size) => (now !== null && size === full ? Number(now) : size));
+}
+
 /** Contexts at which the slope changes, from 0 to `end`, both included. */
 export function bends(terms: readonly Term[], end: number): number[] {
   const points = new Set([0, end]);

@@ -1,7 +1,7 @@
 /** The answer of a fit or a size, in the order of the design. */
 import { Bars } from "../charts/bars";
 import { ChartCard } from "../charts/frame";
-import { sequenceBytes } from "../exact";
+import { heldBytes, sequenceBytes } from "../exact";
 import { bytes, count, exactBytes, parameters, percent } from "../format";
 import { markdown } from "../api";
 import { useText } from "../i18n";
@@ -31,9 +31,9 @@ function byKind(allocations: readonly Allocation[], name: (one: Allocation) => s
 
 const STEPS = { weights: ["weights", "weights.per_rank"], cache: ["per_rank", "rank.", "total", "group."], state: ["fixed", "group."], pool: ["blocks"] };
 
-function FitBars({ fit, size }: { fit: FitAnswer; size: SizeAnswer | null }) {
+function FitBars({ fit, size, context, sequences }: { fit: FitAnswer; size: SizeAnswer | null; context: number; sequences: number }) {
   const { t, w } = useText();
-  const held = size?.cache.per_rank_bytes ?? [];
+  const held = size ? heldBytes(size.cache, sequences, size.request.data_parallel, context) : [];
   const bars = fitBars(fit, held, (rank) => (fit.devices.length > 1 ? t("bars.gpu", { rank }) : ""));
   const worst = fullest(fit);
   const label = (one: Allocation) => w("allocation", one.name);
@@ -173,7 +173,7 @@ export function AnswerView({ fit, size, context }: Props) {
     <div class="answer" aria-busy={fit.stale}>
       <VerdictCard fit={answer} stale={fit.stale} parts={worst ? asParts(worst.allocations, label) : []} />
       <Share json={answer} markdown={() => markdown("fit", { ...fitBody(question), lang: language })} />
-      <FitBars fit={answer} size={sized} />
+      <FitBars fit={answer} size={sized} context={context} sequences={question.sequences} />
       {sized ? <Growth size={sized} fit={answer} context={context} sequences={question.sequences} /> : null}
       <Change fit={answer} />
       <Assumptions allocations={worst?.allocations ?? []} request={answer.request} notes={answer.notes} />

@@ -1,7 +1,7 @@
 /** How one sequence grows: fixed part, slope, and the curve with the GPU's room drawn in. */
 import { Curve, type Line } from "../charts/curve";
 import { ChartCard } from "../charts/frame";
-import { bends, bytesAt, sequenceBytes } from "../exact";
+import { bends, rankBytes, sequenceBytes } from "../exact";
 import { bytes, count, exactBytes } from "../format";
 import { useText } from "../i18n";
 import { ask } from "../state/store";
@@ -19,8 +19,7 @@ interface Props {
 function gpuLine(size: SizeAnswer, sequences: number, name: string): Line | null {
   const rank = size.cache.rank_terms;
   if (!rank) return null;
-  const many = BigInt(Math.ceil(sequences / Math.max(1, size.request.data_parallel)));
-  return { name, terms: rank.terms, at: (tokens) => many * bytesAt(rank.fixed_bytes, rank.terms, tokens) };
+  return { name, terms: rank.terms, at: (tokens) => rankBytes(size.cache, sequences, size.request.data_parallel, tokens) ?? 0n };
 }
 
 /** The card with the curve. */
