@@ -66,11 +66,51 @@ def test_every_slip_of_the_article_is_corrected_once(lang):
         ("en", "kvgauge fit x --memory 80GiB\n80GiB", ["80GiB"]),
         ("zh", "共 4.5 GiB", ["4.5 GiB"]),
         ("zh", "有 36 层、{{q8.heads}} 个头", ["36 层"]),
-        ("zh", "每 16 个 token 一块，占 95%", ["16 个 token", "95%"]),
+        ("zh", "每 16 个 token 一块，占 95%", ["16 个", "95%"]),
+        ("zh", "权重占5 GiB、共4.5GiB", ["5 GiB", "4.5GiB"]),
+        ("zh", "Qwen3-8B的权重占16 GB，快 2.4 倍，5 毫秒", ["16 GB", "2.4 倍", "5 毫秒"]),
+        ("zh", "8 亿参数、256 颗、16 位", ["8 亿", "256 颗", "16 位"]),
+        ("en", "5-6 GB, **5** GB, ½ GB, 2&nbsp;GiB", ["6 GB", "5** GB", "½ GB", "2&nbsp;GiB"]),
+        ("en", "150 TB/s over 25 Gb/s or 10 Gbps", ["150 TB/s", "25 Gb/s", "10 Gbps"]),
+        ("en", "3 µs, 7 ms, 5 minutes, 2 GHz", ["3 µs", "7 ms", "5 minutes", "2 GHz"]),
+        ("en", "1.2 PFLOPS at 300 W", ["1.2 PFLOPS", "300 W"]),
+        ("en", "48K, 4x as fast, 2.4× more", ["48K", "4x", "2.4×"]),
+        ("en", "a 16-bit value, 8 billion of them, 1e9 bytes", ["16-bit", "8 billion", "1e9 bytes"]),
+        ("en", "Gemma-3-27B, gpt-oss-20b, Qwen3.5-35B-A3B, vLLM 0.19.0, fp8, 36 × 2 × 8", []),
     ],
 )
 def test_a_figure_by_hand_is_seen(lang, text, found):
     assert chapters.written_by_hand(text, lang) == found
+
+
+#: The article's subsections, each with a counterpart of the same number.
+SECTIONS = {
+    "L1": [f"1.{number}" for number in range(1, 6)],
+    "L2": [f"2.{number}" for number in range(1, 5)],
+    "L3": [f"3.{number}" for number in range(1, 6)],
+    "L4": [f"4.{number}" for number in range(1, 5)],
+    "L5": [f"5.{number}" for number in range(1, 5)],
+    "A": [f"A.{number}" for number in range(1, 6)],
+    "B": [f"B.{number}" for number in range(1, 7)],
+    "C": [f"C.{number}" for number in range(1, 7)],
+}
+
+
+@pytest.mark.parametrize("lang", chapters.LANGUAGES)
+@pytest.mark.parametrize("chapter", SECTIONS)
+def test_every_section_of_the_article_has_its_counterpart(lang, chapter):
+    text = (chapters.SOURCE / lang / f"{chapter}.md").read_text(encoding="utf-8")
+    assert re.findall(r"^## ([\w.]+) ", text, re.MULTILINE) == SECTIONS[chapter]
+
+
+@pytest.mark.parametrize("lang", chapters.LANGUAGES)
+def test_no_blank_is_lost_or_doubled_beside_a_figure(lang):
+    """A figure and a Latin word want a blank between them and Chinese, Chinese among itself none."""
+    for source in chapters.chapters(lang):
+        prose = re.sub(r"^```.*?^```$", "", chapters.build(source, lang), flags=re.MULTILINE | re.DOTALL)
+        lines = [line for line in prose.splitlines() if not line.startswith("|")]
+        assert not [line for line in lines if re.search(r"[\u4e00-\u9fff] [\u4e00-\u9fff]|\S  \S", line)]
+        assert not [line for line in lines if re.search(r"[\u4e00-\u9fff]\d|\d[\u4e00-\u9fff]", line)]
 
 
 def test_every_expression_is_used_and_every_quotation_quoted():

@@ -23,12 +23,18 @@ BY_HAND = {
     "a-scores": 32 * 8192 * 8192 * 2,
     "a-pages": 63,
     "b-racks": 9,
+    "c-kept": 2,
+    "c-gate": 8192 * 12_288 * 2,
 }
 
 
 @pytest.mark.parametrize("one", exercises(), ids=lambda one: one.id)
 def test_the_solution_is_that_by_hand(one):
     assert one.solution == BY_HAND[one.id]
+
+
+def test_every_chapter_has_one():
+    assert {one.chapter for one in exercises()} == {"L0", "L1", "L2", "L3", "L4", "L5", "A", "B", "C"}
 
 
 def test_every_exercise_is_here():

@@ -99,6 +99,17 @@ def longest_context(model: str, room_bytes: int) -> int:
     return low
 
 
+def rates(model: str) -> list[int]:
+    """Return how many tokens share a kept row, for each layer that compresses."""
+    return [rate for rate in field(model, "compress_ratios") if rate]
+
+
+def plain_parameters(model: str) -> int:
+    """Return the parameters of embedding and head, which quantisers leave as they are."""
+    copies: int = 1 if field(model, "tie_word_embeddings") else 2
+    return copies * int(field(model, "vocab_size")) * int(field(model, "hidden_size"))
+
+
 def fit(model: str, **options: Any) -> Any:
     """Return the answer of ``kvgauge.fit``."""
     return kvgauge.fit(model, **options)
@@ -134,6 +145,12 @@ def measured_case() -> Any:
 def given_case() -> Any:
     """Return the same with the pool that was measured."""
     return fit("Qwen/Qwen3-8B", engine="vllm@0.19.0", context=32768, kv_memory=75931582464)
+
+
+def own_overhead() -> int:
+    """Return what the article's measured start leaves beside weights and pool."""
+    share = Fraction(95, 100) * card_bytes("H100 NVL")
+    return int(share) - weight_bytes("Qwen/Qwen3-8B") - given_case().pool.bytes
 
 
 def by_rule(model: str, context: int, sequences: int) -> int:
@@ -314,6 +331,11 @@ def n(value: Number, digits: int = 0) -> str:
     return f"{float(value):,.{digits}f}" if digits else f"{round(value):,}"
 
 
+def tokens(value: Number, lang: str) -> str:
+    """Show a number of tokens."""
+    return n(value) + {"en": " tokens", "zh": " 个 token"}[lang]
+
+
 def percent(value: Number, digits: int = 0) -> str:
     """Show a share."""
     return f"{float(value) * 100:.{digits}f} %"
@@ -329,7 +351,8 @@ NAMES: Mapping[str, Any] = {
     own.__name__: own
     for own in (
         size, token_bytes, cache_bytes, kept_bytes, state_bytes, weight_bytes, parameters, field, layers,
-        longest_context, fit, keeping, split, overhead_bytes, measured_case,
+        longest_context, rates, plain_parameters, own_overhead, tokens, fit, keeping, split, overhead_bytes,
+        measured_case,
         given_case, by_rule, fit_sentence, rank_rows, card, card_bytes, flash, paged, lives,
         kept_share, paged_table, walk, looks_table, guesses_table, generation_table, softmax,
         below, ms, us, run, b, auto, gb, n, percent, times,

@@ -29,18 +29,28 @@ BANNER = "<!-- built by tools/chapters.py from docs/learn/source; change it ther
 
 _COMMAND = re.compile(r"^kvgauge .*$|`(?:kvgauge |--)[^`]*`", re.MULTILINE)
 _PLACEHOLDER = re.compile(r"\{\{([\w.]+)\}\}")
+#: Names with hyphens, whose figures are no figures: Qwen3-30B-A3B.
+_NAME = re.compile(r"(?<![A-Za-z0-9])[A-Za-z][A-Za-z0-9.]*(?:-[A-Za-z0-9.]+)+")
+_MEASURES = (
+    r"(?:[kKMGTPE]i?)?[Bb](?:/s|ps)?\b|(?:[kKMGTPE]i?)?bits?\b|bytes?\b|%|(?:[kMG])?Hz\b|[kMGTPE]?FLOPS?\b|TOPS\b|"
+    r"k?W\b|[mµμn]?s\b|(?<=\d)[kKMx×]\b|(?<=\d)×(?!\s*[\d§])|tokens?\b|GPUs?\b|"
+)
 _UNITS = {
-    "en": (
-        r"(?:[kKMGTPE]i?)?B\b|bytes?\b|tokens?\b|layers?\b|heads?\b|param(?:eter)?s?\b|GPUs?\b|cards?\b|"
-        r"racks?\b|chips?\b|blocks?\b|pages?\b|sequences?\b|requests?\b|values?\b|numbers?\b|elements?\b|"
-        r"dimensions?\b|experts?\b|rows?\b|columns?\b|m?s\b|seconds?\b|TB/s|GB/s|%|times\b|steps?\b"
+    "en": _MEASURES + (
+        r"layers?\b|heads?\b|param(?:eter)?s?\b|cards?\b|racks?\b|chips?\b|blocks?\b|pages?\b|sequences?\b|"
+        r"requests?\b|values?\b|numbers?\b|elements?\b|dimensions?\b|experts?\b|rows?\b|columns?\b|entries\b|"
+        r"pairs?\b|cores?\b|slots?\b|copies\b|(?:milli|micro|nano)?seconds?\b|minutes?\b|hours?\b|days?\b|"
+        r"percent\b|times\b|steps?\b|watts?\b|thousand\b|million\b|billion\b|trillion\b"
     ),
-    "zh": (
-        r"[kKMGTPE]i?B|B\b|字节|(?:个\s*)?(?:token|词元)|层|(?:个)?头|(?:个)?参数|张|块|页|(?:个)?序列|"
-        r"(?:个)?请求|(?:个)?数字|(?:个)?数|(?:个)?元素|维|(?:个)?专家|行|列|毫秒|秒|TB/s|GB/s|%|倍|步|(?:个)?机柜|片"
+    "zh": _MEASURES + (
+        r"字节|比特|位|词元|层|头|参数|张|块|页|序列|请求|数字|数值|元素|维|专家|行|列|[毫微纳]?秒|分钟|小时|倍|步|"
+        r"机柜|片|颗|枚|组|条|份|次|对|个|千|万|亿|瓦"
     ),
-}
-_BY_HAND = {lang: re.compile(rf"(?<![-\w.{{])\d[\d,.]*\s*(?:{units})") for lang, units in _UNITS.items()}
+}  # fmt: skip
+_NUMBER = r"(?<![A-Za-z0-9_.{])[\d½¼¾][\d,.]*(?:[eE][+-]?\d+)?"
+#: Between number and unit: blanks, a hyphen, the marks of Markdown.
+_BETWEEN = r"(?:\s|&nbsp;|[-*_`])*"
+_BY_HAND = {lang: re.compile(rf"{_NUMBER}{_BETWEEN}(?:{units})") for lang, units in _UNITS.items()}
 
 
 @lru_cache(maxsize=1)
@@ -81,7 +91,7 @@ def written_by_hand(text: str, lang: str) -> list[str]:
     """Return the figures with a unit that a source states without an expression."""
     for quoted in quotations():
         text = text.replace(f"“{quoted}”", "")
-    text = _COMMAND.sub("", _PLACEHOLDER.sub("§", text))
+    text = _NAME.sub("", _COMMAND.sub("", _PLACEHOLDER.sub("§", text)))
     return [match[0] for match in _BY_HAND[lang].finditer(text)]
 
 

@@ -13,6 +13,7 @@ from math import sqrt
 
 import numpy as np
 
+from kvgauge.errors import DamagedFileError
 from kvgauge.lab.arrays import Floats, Ids
 from kvgauge.lab.cache import Cache, LayerStore
 from kvgauge.lab.decoder_config import DecoderConfig
@@ -82,7 +83,19 @@ class Decoder:
             cache: what came before; the keys and values of these tokens are added to it. None: nothing came
                 before, and nothing is kept.
             last_only: the logits after the last token alone, T = 1.
+
+        Raises:
+            DamagedFileError: what comes out is no number: the weights are not, or too large to compute with.
         """
+        with np.errstate(over="ignore", invalid="ignore"):  # what comes of it is looked at here
+            logits = self._logits(ids, cache, watch, last_only=last_only)
+        if not np.isfinite(logits).all():
+            raise DamagedFileError(
+                "the weights make no finite numbers", hint="fetch the folder again", field="model"
+            )
+        return logits
+
+    def _logits(self, ids: Ids, cache: Cache | None, watch: Watch | None, *, last_only: bool) -> Floats:
         store = self.new_cache() if cache is None else cache
         turns = self.config.rope.turns(store.num_tokens, ids.shape[1], self.config.head_width)
         vectors = self.embedding[ids]

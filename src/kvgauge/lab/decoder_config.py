@@ -25,6 +25,7 @@ class DecoderConfig:
         intermediate: values between the matrices of the FFN.
         has_query_norm: queries and keys are normed, head by head.
         is_tied: the embedding is the head too.
+        has_attention_bias, has_ffn_bias: the matrices of a part add something to what they make.
         end_ids: ids that end a text.
     """
 
@@ -40,6 +41,8 @@ class DecoderConfig:
     rope: Rope
     has_query_norm: bool
     is_tied: bool
+    has_attention_bias: bool
+    has_ffn_bias: bool
     max_tokens: int
     end_ids: tuple[int, ...] = ()
 
@@ -81,6 +84,8 @@ def read_config(config: Mapping[str, object]) -> DecoderConfig:
         rope=read_rope(config),
         has_query_norm=KINDS[str(model_type)],
         is_tied=config.get("tie_word_embeddings", False) is True,
+        has_attention_bias=config.get("attention_bias", False) is True,
+        has_ffn_bias=model_type == _FIRST and config.get("mlp_bias", False) is True,
         max_tokens=_count(config, "max_position_embeddings", 2048),
         end_ids=_end_ids(config.get("eos_token_id")),
     )

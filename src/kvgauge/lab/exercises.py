@@ -42,6 +42,20 @@ def _racks(model: str) -> int:
     return int(found["racks_for_weights"])
 
 
+def _activation(model: str, tokens: int, name: str) -> int:
+    from kvgauge.lab.activations import learn_activations  # noqa: PLC0415 - one chapter asks
+
+    made = learn_activations(model, tokens=tokens).groups[0].prefill.made
+    return next(one.size_bytes for one in made if one.life.name == name)
+
+
+def _kept_activations(model: str) -> int:
+    from kvgauge.lab.activations import learn_activations  # noqa: PLC0415 - one chapter asks
+
+    made = learn_activations(model).groups[0].decode.made
+    return sum(one.life.fate.value == "cached" for one in made)
+
+
 def _state_in_tokens(model: str) -> int:
     cache = _sized(model, no_weights=True).cache
     tokens: int = math.ceil(Fraction(cache.fixed_bytes_per_sequence) / cache.growth_bytes_per_token)
@@ -60,6 +74,8 @@ ASKED: Mapping[str, Callable[..., int | Fraction]] = {
     "score_bytes": lambda heads, tokens, element_bytes: heads * tokens * tokens * element_bytes,
     "pages": lambda tokens, page_tokens: -(-tokens // page_tokens),
     "racks": _racks,
+    "activation_bytes": _activation,
+    "kept_activations": _kept_activations,
 }
 
 

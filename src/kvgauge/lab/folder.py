@@ -275,10 +275,10 @@ def _layer(config: DecoderConfig, tensors: Tensors, number: int) -> LayerWeights
     queries, kept = config.query_heads * config.head_width, config.kv_heads * config.head_width
 
     def linear(name: str, outputs: int, inputs: int) -> Linear:
-        bias = f"{prefix}{name}.bias"
+        has_bias = config.has_attention_bias if name.startswith("self_attn") else config.has_ffn_bias
         return Linear(
             tensors.read(f"{prefix}{name}.weight", outputs, inputs),
-            tensors.read(bias, outputs) if bias in tensors else None,
+            tensors.read(f"{prefix}{name}.bias", outputs) if has_bias else None,
         )
 
     def norm(name: str, width: int) -> Floats:

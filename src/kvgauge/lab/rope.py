@@ -73,6 +73,13 @@ def read_rope(config: Mapping[str, object]) -> Rope:
         raise InvalidFieldError(
             "rope_scaling is no object", hint="see the model's page", field="rope_scaling"
         )
+    part = said.get("partial_rotary_factor", config.get("partial_rotary_factor"))
+    if part not in (None, 1):
+        raise FeatureUnsupportedError(
+            "heads that are turned in part are not run here",
+            hint="kvgauge size and explain answer for the others",
+            field="partial_rotary_factor",
+        )
     base = _number(said.get("rope_theta", config.get("rope_theta")), "rope_theta", DEFAULT_BASE)
     kind = said.get("rope_type", said.get("type", "default"))
     if kind in (None, "default"):

@@ -43,6 +43,8 @@ TABLE: Mapping[str, str] = {
     "positions of the kind {0} are not run here": "这里不支持 {0} 类型的位置编码",
     "default, linear or llama3": "可用 default、linear 或 llama3",
     "low_freq_factor is not below high_freq_factor": "low_freq_factor 不小于 high_freq_factor",
+    "heads that are turned in part are not run here": "这里不支持只旋转一部分的头",
+    "the weights make no finite numbers": "用这些权重算不出有限的数",
     "{0} is no positive number": "{0} 不是正数",
     "the weights lack {0}": "权重中没有 {0}",
     "fetch the folder again": "请重新下载该文件夹",
