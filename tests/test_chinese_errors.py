@@ -49,7 +49,7 @@ NOT_SHOWN = {
     '--dist-init-addr "$LWS_LEADER_ADDRESS:{}"',
     "KServe's runtime image brings its own vLLM: the plan holds for the version named above.",
     "Several machines read the model from a volume of this name, under hf/.",
-    "start {}", "the {} blocks of {}'s graph, one after the other",
+    "start {}",
     "4 B × {} logits × {} sequence{}", "{} to {} B", " × {} streams", "{} layer{} × {} {} × {}",
     "kernels and workspaces that come with the weights", "four start-up logs",
     "a tenth of the weights, by a rule of thumb",

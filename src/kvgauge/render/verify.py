@@ -21,7 +21,8 @@ _COLUMNS = (
     "verify_quantity", "verify_measured", "verify_predicted", "verify_difference", "verify_verdict",
     "verify_because",
 )  # fmt: skip
-_NARROW = ("verify_quantity", "verify_measured", "verify_predicted", "verify_verdict")
+#: What is dropped first where the terminal has no room; reasons and differences then follow the table.
+_DROPPED = ("verify_because", "verify_difference")
 _RIGHT = frozenset({"verify_measured", "verify_predicted", "verify_difference"})
 _NONE = "-"
 
@@ -33,8 +34,7 @@ def draw_verify(result: VerifyResult, view: View) -> str:
     parts: list[object] = [plain(headline(answer, view), "bold")]
     parts += [plain(line) for line in failure_lines(answer, view)]
     rows = [line_cells(line, view) for line in answer.lines]
-    is_narrow = view.is_narrow or _width(rows, view) > view.width
-    names = _NARROW if is_narrow else _COLUMNS
+    names = _shown(rows, view)
     if answer.lines:
         grid = table(
             *(texts(name) for name in names),
@@ -43,9 +43,11 @@ def draw_verify(result: VerifyResult, view: View) -> str:
         for cells in rows:
             grid.add_texts(*(cells[name] for name in names))
         parts += ["", grid]
-    if is_narrow:
-        off = [line for line in answer.lines if line.verdict not in ("agrees", "near")]
-        parts += [plain(f"{line.quantity}: {clean(because_text(line, view.texts))}") for line in off]
+    left_out = [name for name in reversed(_DROPPED) if name not in names]
+    for line, cells in zip(answer.lines, rows, strict=True):
+        if left_out and line.verdict not in ("agrees", "near"):
+            told = ", ".join(cells[name] for name in left_out if cells[name] not in ("", _NONE))
+            parts.append(plain(f"{line.quantity}: {told}"))
     if answer.advice:
         parts += ["", plain(texts("verify_advice"), "bold")]
         parts += [plain(f"- {text}") for text in advice_lines(answer, view)]
@@ -54,10 +56,20 @@ def draw_verify(result: VerifyResult, view: View) -> str:
     return view.draw(*parts)  # type: ignore[arg-type]
 
 
-def _width(rows: Sequence[dict[str, str]], view: View) -> int:
-    """Return the columns of a terminal that the whole table takes, its reasons on one line each."""
-    columns = ([view.texts(name), *(row[name] for row in rows)] for name in _COLUMNS)
-    return sum(max(map(cell_len, cells)) for cells in columns) + 2 * (len(_COLUMNS) - 1)
+def _shown(rows: Sequence[dict[str, str]], view: View) -> tuple[str, ...]:
+    """Return the columns that a terminal has room for, each cell on one line."""
+    names = _COLUMNS
+    for dropped in _DROPPED:
+        if _width(names, rows, view) <= view.width:
+            break
+        names = tuple(name for name in names if name != dropped)
+    return names
+
+
+def _width(names: Sequence[str], rows: Sequence[dict[str, str]], view: View) -> int:
+    """Return the columns of a terminal that a table takes."""
+    columns = ([view.texts(name), *(row[name] for row in rows)] for name in names)
+    return sum(max(map(cell_len, cells)) for cells in columns) + 2 * (len(names) - 1)
 
 
 def headline(answer: StartAnswer, view: View) -> str:

@@ -20,6 +20,7 @@ from kvgauge.units import GIB, MIB
 from kvgauge.verification.answer import Advice
 from kvgauge.verification.asking import Asked
 from kvgauge.verification.facts import Start
+from kvgauge.verification.refitting import refit
 
 #: Advice on batches where the peak of a profiling pass takes more than this.
 _LARGE_PEAK = GIB
@@ -41,7 +42,7 @@ def advise(start: Start, asked: Asked) -> tuple[Advice, ...]:
         elif asked.record.family == "llama.cpp":
             found += _llama(start, asked)
         elif asked.record.family == "sglang":
-            found += _sglang(start, asked.record)
+            found += (*_sglang(start, asked.record), *refit(start, asked))
     except (Skip, KvgaugeError, ArithmeticError, ValueError):
         return tuple(found)
     return tuple(found)
@@ -63,11 +64,14 @@ def _vllm(start: Start, asked: Asked) -> Iterator[Advice]:
     if "share_not_free" in start.failures:
         yield from _less_share(asked.record)
     if "sequences_exceed_blocks" in start.failures and room:
-        blocks = found.pool(room).num_blocks
+        blocks = asked.record.whole("gpu_blocks") or found.pool(room).num_blocks
         text = f"--max-num-seqs {blocks} at most: each running sequence holds a page of state"
         yield _advice("verify_sequences", text, {"max_num_seqs": blocks}, blocks=str(blocks))
-    yield from _batch(asked, found)
-    yield from _fp8(asked, found, room)
+    refitted = refit(start, asked)
+    yield from refitted
+    if len(refitted) < 2:  # else fit has weighed these beside others
+        yield from _batch(asked, found)
+        yield from _fp8(asked, found, room)
     yield from _capacity(found)
 
 
@@ -103,14 +107,17 @@ def _shorter(found: VllmPlan, room: int) -> Iterator[Advice]:
 def _more_share(found: VllmPlan, record: Record, room: int) -> Iterator[Advice]:
     """Say what share of the card the longest request needs."""
     total, share = vllm.total_gib(record), record.number("gpu_memory_utilization")
-    if not total or not share:
-        return
     needed = found.stage_bytes_per_block * (found.blocks_per_request + found.rules.held_back_blocks)
     lacking = (
         max(0.0, (needed - room) / GIB) if room else needed / GIB - (record.number("kv_available_gib") or 0)
     )
-    wanted = share + lacking / total
     lacks = f"{lacking:.2f} GiB"
+    if not total or not share:
+        if room and lacking > 0:
+            text = f"{lacks} more of pool are needed"
+            yield _advice("verify_lacks", text, {"pool_gib": lacking}, lacks=lacks)
+        return
+    wanted = share + lacking / total
     if wanted <= 0.98:
         shown = f"{wanted + 0.005:.2f}"
         text = f"{lacks} more of pool are needed: --gpu-memory-utilization {shown} has them"

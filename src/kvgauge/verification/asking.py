@@ -138,6 +138,8 @@ def ask(start: Start, told: Told) -> Asked:
     fields["engine"] = engine
     if told.version:
         fields["engine_version"] = told.version
+    elif engine == "llama.cpp" and "era" in fields:
+        fields.setdefault("engine_version", fields["era"])
     if told.gpu:
         fields["gpu"] = told.gpu
     if told.weights:

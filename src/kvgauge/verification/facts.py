@@ -126,7 +126,8 @@ def read_starts(lines: Iterable[str]) -> list[Start]:
                 starts.append(Start())
             _seen(starts[-1], engine)
             starts[-1].start(facts)
-        if starts[-1].llama.is_new_model(line) and starts[-1].figures and len(starts) < MAX_STARTS:
+        is_new = phrases.BANNER.search(line) is not None or starts[-1].llama.is_new_model(line)
+        if is_new and starts[-1].figures and len(starts) < MAX_STARTS:
             starts.append(Start())
         _read(starts[-1], line)
     return [start for start in starts if start.engines]
@@ -152,6 +153,10 @@ def _read(start: Start, line: str) -> None:
             _take(start, phrase, match.groupdict())
     if start.llama.read(line):
         _seen(start, "llama.cpp")
+    for says, build in phrases.LLAMA_ERAS:
+        if says.search(line):
+            start.fields.setdefault("era", build)
+            break
     for code, says in phrases.FAILURES:
         if says.search(line):
             start.failures[code] = _tried(line) or start.failures.get(code)

@@ -64,6 +64,7 @@ VLLM = tuple(_phrase("vllm", says) for says in (
     r"<activation_peak_gib> GiB for peak activation",
     r"<non_torch_gib> GiB for non-torch",
     r"<graph_gib> GiB for CUDAGraph",
+    r"CUDA out of memory\..{0,120}? total capac[a-z]+ of <total_gpu_gib> GiB",
     # graphs
     r"[Gg]raph capturing finished in .{1,20}, took <graph_gib> ?Gi?B",
     r"Estimated (?:MRV2 )?CUDA graph memory:? <extra__graph_est_gib> ?GiB",
@@ -77,6 +78,7 @@ VLLM = tuple(_phrase("vllm", says) for says in (
     r"Chunked prefill is enabled with max_num_batched_tokens=<max_num_batched_tokens>",
     r"Using max model len <max_model_len>",
     # refusals
+    r"exceeds available Mamba cache blocks \(<gpu_blocks>\)",
     r"at least one request with the models?'s max seq len \(<max_model_len>\),? \(?<kv_needed_gib> "
     r"?GiB KV cache is needed",
     r"larger than the available KV cache memory \(<kv_available_gib> ?GiB\)",
@@ -174,6 +176,15 @@ LLAMA_BREAKDOWN = re.compile(
 )
 LLAMA_POOLS = re.compile(r"creating +(?P<kind>non-SWA|SWA|indexer|SWA-only)? ?KV cache", re.I)
 
+#: The first line that an engine prints: what follows belongs to another start.
+BANNER = re.compile(r"vLLM API server version v?\d|^(?:main: |system_info: )?build(?:_info)?\s?[:=]\s+b?\d{3,6}\b")
+#: Names that functions of llama.cpp had for a while, with a build of that time.
+LLAMA_ERAS = (
+    (re.compile(r"\bllm_load_(?:print_meta|tensors): |\bllama_new_context_with_model: "), "b4400"),
+    (re.compile(r"\bllama_kv_cache_unified(?:_iswa)?: .{0,80}\b\d+/ ?\d+ seqs"), "b6500"),
+    (re.compile(r"\bllama_kv_cache_unified_iswa: "), "b5500"),
+)
+
 #: What a failure says -> its code.
 FAILURES: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("pool_too_small", re.compile(r"KV cache is needed, which is larger than the available KV cache memory")),
@@ -190,7 +201,11 @@ FAILURES: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("sequences_exceed_blocks", re.compile(r"max_num_seqs .{0,80}exceeds available Mamba cache blocks")),
     ("out_of_memory", re.compile(r"CUDA out of memory|HIP out of memory|cudaMalloc failed: out of memory")),
     ("out_of_memory", re.compile(r"model requires more system memory")),
-    ("out_of_memory", re.compile(r"failed to allocate (?:\w+ )?buffer|unable to allocate \w+ buffer")),
+    (
+        "out_of_memory",
+        re.compile(r"failed to allocate (?:\w+ ){0,2}buffer|unable to allocate \w+ buffer|OutOfDeviceMemory"),
+    ),
+    ("out_of_memory", re.compile(r"Device memory allocation of size \d+ failed|[Ii]nsufficient [Mm]emory")),
 )
 TRIED = _sizes(
     r"[Tt]ried to allocate <size> (?P<unit>GiB|MiB)|allocating <mib> "
@@ -212,6 +227,7 @@ WANTED = re.compile(
     rb"|offloaded|No available memory|Not enough memory|prefill is enabled|max model len|vllm serve|"
     rb"vllm\.entrypoints"
     rb"|launch_server|llama-server|llama-cli|llama_server|trtllm-serve|ollama runner|seq len|memory_breakdown"
+    rb"|llm_load_tensors|llama_new_context|kv_cache_unified|OutOfDevice|Device memory|nsufficient "
     rb"|memory\.required|kv cache|compute graph|system memory|Free memory on"
 )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import re
 from collections.abc import Iterator
 from typing import BinaryIO
@@ -11,6 +12,8 @@ MAX_LINE_BYTES = 64 << 10
 #: Beyond this a log is not read on.
 MAX_LOG_BYTES = 8 << 30
 
+#: A shell of Windows redirects in UTF-16 and marks it.
+_WIDE = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _ESCAPES = re.compile(r"\x1b(?:\[[0-9;?]{0,16}[ -/]{0,4}[@-~]|\][^\x07\x1b]{0,64}\x07?|[@-Z\\-_])")
 
 
@@ -22,10 +25,14 @@ def log_lines(stream: BinaryIO, wanted: re.Pattern[bytes]) -> Iterator[str]:
         wanted: words of lines that anything is read from; looked for in the raw bytes, as most lines
         have none.
     """
-    total, continues = 0, False
+    total, continues, is_wide = 0, False, False
     while total < MAX_LOG_BYTES and (line := stream.readline(MAX_LINE_BYTES)):
+        if not total:
+            is_wide = line.startswith(_WIDE)
         total += len(line)
         is_rest, continues = continues, not line.endswith(b"\n")
+        if is_wide:  # all that is read is ASCII
+            line = line.replace(b"\0", b"")
         if is_rest or wanted.search(line) is None:
             continue
         # A progress bar rewrites its line.

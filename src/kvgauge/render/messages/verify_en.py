@@ -14,7 +14,7 @@ MESSAGES: Mapping[str, str] = {
     "verify_verdict": "Verdict",
     "verify_because": "Because",
     "verify_advice": "What to change",
-    "verify_earlier": "{count} earlier starts are in the log; --json has them",
+    "verify_earlier": "earlier starts in the log: {count}; --json has them",
     "verify_agrees_with": "agrees with {setting}, which the log does not show",
     "verdict_agrees": "agrees",
     "verdict_near": "within 0.5 %",

@@ -9,6 +9,9 @@ NOTES: Mapping[str, str] = {
     "verify_shorter": "--max-model-len {longest} 是此缓存池能启动的最长长度",
     "verify_share": "缓存池还缺 {lacks}：--gpu-memory-utilization {share} 即可",
     "verify_ranks": "缓存池还缺 {lacks}，超出该卡所有：请增加 rank，或减少位数",
+    "verify_lacks": "缓存池还缺 {lacks}",
+    "verify_name_card": "请用 --gpu NAME 给出显卡：由此可知差多少，以及怎样才能放下",
+    "verify_llama_era": "日志没有写明 llama.cpp 的构建；按其用词取同时期的 {build}",
     "verify_batch": "--max-num-batched-tokens {half} 取代 {tokens}，可为缓存池腾出约 {size} 的激活内存",
     "verify_sequences": "--max-num-seqs 至多 {blocks}：每条运行中的序列占一页状态",
     "verify_token_line": (
