@@ -297,6 +297,22 @@ def test_later_verbs_are_named_and_not_listed(kv, verb):
         in_order(["--json", verb])
 
 
+@pytest.mark.parametrize(
+    ("argv", "takers"),
+    [
+        (("size", "--gpu", "H100"), "fit, plan"),
+        (("explain", "--check"), "fit, plan"),
+        (("compare", "--emit", "docker"), "plan"),
+        (("fit", "--price-file", "prices.json"), "plan"),
+    ],
+)
+def test_an_option_of_other_commands_names_them(kv, argv, takers):
+    code, out, err = kv(argv[0], "qwen.json", *argv[1:])
+    assert (code, out) == (2, "")
+    assert f"{argv[1]} is no option of {argv[0]}" in err
+    assert f"it is one of {takers}: kvgauge {takers.split(',')[0]} MODEL {argv[1]}" in err
+
+
 def test_unknown_option_suggests_one(kv):
     assert "did you mean --context" in kv("qwen.json", "--contex", "3")[2]
 

@@ -13,7 +13,7 @@ from kvgauge.cli.option_row import OptionRow
 from kvgauge.cli.options import VERB_OPTIONS
 from kvgauge.cli.output import Settings
 from kvgauge.cli.topics import COMMANDS
-from kvgauge.errors import FeatureUnsupportedError
+from kvgauge.errors import InvalidRequestError
 
 if TYPE_CHECKING:
     from kvgauge.cli.help import OptionHelp
@@ -46,11 +46,17 @@ class Option(click.Option):
 
 def _refuse_later(ctx: click.Context, param: click.Parameter, value: object) -> None:
     if value:
-        raise FeatureUnsupportedError(
-            f"{param.opts[0]} is not part of this release",
-            hint="this release sizes cache and state; leave the option out",
+        flag = param.opts[0]
+        takers = [verb for verb in ("fit", "plan") if _takes(verb, flag)]
+        raise InvalidRequestError(
+            f"{flag} is no option of {ctx.command.name}",
+            hint=f"it is one of {', '.join(takers)}: kvgauge {takers[0]} MODEL {flag} ...",
             field=param.name,
         )
+
+
+def _takes(verb: str, flag: str) -> bool:
+    return any(flag in row.flags for row in VERB_OPTIONS[verb] if row.section != "later")
 
 
 def make_option(row: OptionRow) -> Option:

@@ -1,7 +1,7 @@
 """The options of every command, as a table.
 
 ``LOAD`` options are shared by size, compare and explain; ``OUTPUT`` options by all commands. ``LATER`` are
-options of commands that this release does not have: they are known, and refused with one clear error.
+options of other commands: they are known, and refused with an error that names those.
 """
 
 from __future__ import annotations

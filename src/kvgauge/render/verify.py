@@ -58,7 +58,7 @@ def draw_verify(result: VerifyResult, view: View) -> str:
 
 def _shown(rows: Sequence[dict[str, str]], view: View) -> tuple[str, ...]:
     """Return the columns that a terminal has room for, each cell on one line."""
-    names = _COLUMNS
+    names: tuple[str, ...] = _COLUMNS
     for dropped in _DROPPED:
         if _width(names, rows, view) <= view.width:
             break

@@ -177,7 +177,9 @@ LLAMA_BREAKDOWN = re.compile(
 LLAMA_POOLS = re.compile(r"creating +(?P<kind>non-SWA|SWA|indexer|SWA-only)? ?KV cache", re.I)
 
 #: The first line that an engine prints: what follows belongs to another start.
-BANNER = re.compile(r"vLLM API server version v?\d|^(?:main: |system_info: )?build(?:_info)?\s?[:=]\s+b?\d{3,6}\b")
+BANNER = re.compile(
+    r"vLLM API server version v?\d|^(?:main: |system_info: )?build(?:_info)?\s?[:=]\s+b?\d{3,6}\b"
+)
 #: Names that functions of llama.cpp had for a while, with a build of that time.
 LLAMA_ERAS = (
     (re.compile(r"\bllm_load_(?:print_meta|tensors): |\bllama_new_context_with_model: "), "b4400"),

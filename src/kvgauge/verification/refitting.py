@@ -1,4 +1,4 @@
-"""What ``fit`` says of a start that failed on a known card: by how much it lacks, which changes make it fit."""
+"""What ``fit`` says of a start that failed on a known card: how much lacks, which changes make it fit."""
 
 from __future__ import annotations
 

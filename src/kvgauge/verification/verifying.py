@@ -181,7 +181,9 @@ def _notes(start: Start, asked: Asked) -> Iterator[Note]:
         yield Note("verify_planned", "info", text, (("size", size),))
     era = asked.record.text("era")
     if era is not None and era == asked.record.text("engine_version"):
-        text = f"the log does not say the build of llama.cpp; by its words it is taken for one of {era}'s time"
+        text = (
+            f"the log does not say the build of llama.cpp; by its words it is taken for one of {era}'s time"
+        )
         yield Note("verify_llama_era", "info", text, (("build", era),))
     if asked.record.text("engine_version") is None and asked.record.family in ("vllm", "sglang"):
         text = f"the log does not say the version of {asked.record.family}; the newest rules are taken"
