@@ -4,7 +4,6 @@ from __future__ import annotations
 
 TABLE = {
     "{0} parameters, {1}": "{0} 个参数，{1}",
-    "the {0} blocks of {1}'s graph, one after the other": "{1} 计算图的 {0} 个块，逐块排布",
     "{0} full layers": "{0} 个全注意力层",
     "{0} sliding layers": "{0} 个滑动窗口层",
     "{0} chunked layers": "{0} 个分块注意力层",
