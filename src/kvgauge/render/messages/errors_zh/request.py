@@ -14,7 +14,6 @@ TABLE: Mapping[str, str] = {
     "MODEL is missing": "没有写 MODEL",
     "'{0}' is not part of this release": "本版本没有 '{0}'",
     "this release has {0}; a file of that name is ./{1}": "本版本有 {0}；若指同名文件，请写 ./{1}",
-    "{0} is no option of {1}": "{1} 没有选项 {0}",
     "it is one of {0}: kvgauge {1} MODEL {2} ...": "它是 {0} 的选项：kvgauge {1} MODEL {2} ...",
     "{0} is not one of en, zh": "{0} 不是 en 或 zh",
     "can't write the answer: {reason?}": "无法写出结果：{reason?}",
