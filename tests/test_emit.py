@@ -242,6 +242,8 @@ def test_nothing_is_left_of_a_failure(tmp_path, monkeypatch):
         ("ray", "names no folder"),
         ("ray=", "names no folder"),
         ("sglang=out", "does not start vllm"),
+        ("rya=out", "no system rya"),
+        ("ray,kubernets=out", "no system kubernets"),
         ("/dev/null/out", "can't write"),
     ],
 )

@@ -15,6 +15,7 @@ from math import ceil, hypot
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
+from kvgauge.device_buffers import cache_of, compute_of
 from kvgauge.errors import FeatureUnsupportedError
 from kvgauge.host_weights import on_devices
 from kvgauge.units import GIB
@@ -220,6 +221,9 @@ class CardBudget:
     reserve_bytes: int = 0
     _terms: dict[Running, tuple[Estimate, ...]] = field(default_factory=dict, compare=False, repr=False)
     _weights: list[tuple[int, ...]] = field(default_factory=list, compare=False, repr=False)
+    _ranks: dict[int, tuple[Capacity, tuple[Rank, ...]]] = field(
+        default_factory=dict, compare=False, repr=False
+    )
 
     @property
     def rules(self) -> _Rules:
@@ -249,8 +253,16 @@ class CardBudget:
         """Return every rank under a load.
 
         Args:
-            asked: the engine's capacity for it.
+            asked: the engine's capacity for it; a verdict asks several times in a row.
         """
+        known = self._ranks.get(id(asked))
+        if known is None or known[0] is not asked:
+            known = (asked, self._found(asked))
+            self._ranks.clear()
+            self._ranks[id(asked)] = known
+        return known[1]
+
+    def _found(self, asked: Capacity) -> tuple[Rank, ...]:
         rules = self.rules
         if self.prepared.request.engine == "theory":
             return tuple(self._rank(asked, size, (_tenth(size),)) for size in self.weights)
@@ -264,7 +276,7 @@ class CardBudget:
         if self.prepared.engine.reads_gguf:
             told = cast("LlamaCapacity", asked)
             return tuple(
-                self._rank(asked, size, (*terms, *_compute(told, rank)), _cache(told, rank))
+                self._rank(asked, size, (*terms, *compute_of(told, rank)), cache_of(told, rank))
                 for rank, size in enumerate(self.weights)
             )
         alike = {size: self._rank(asked, size, terms) for size in set(self.weights)}
@@ -334,15 +346,25 @@ class CardBudget:
 
     def room_bytes(self, asked: Capacity) -> int:
         """Return what nothing else takes of the fullest GPU, below 0 where it is overdrawn."""
-        return min(
-            rank.memory.central_bytes - rank.weights_bytes - sum(term.central_bytes for term in rank.held)
-            for rank in self.ranks(asked)
-        )
+        return min(_room(rank) for rank in self.ranks(asked))
 
     def free_bytes(self, asked: Capacity) -> int:
-        """Return what stays free on the fullest GPU beside the pool, below 0 where it is overdrawn."""
+        """Return what stays free on the fullest GPU beside the pool, below 0 where it is overdrawn.
+
+        An engine that allocates what it is told has no pool beyond what the load takes of each rank.
+        """
+        told = [
+            _room(rank) - rank.needed_bytes for rank in self.ranks(asked) if rank.needed_bytes is not None
+        ]
+        if told:
+            return min(told)
         pool = max(0, asked.budget(self.available(asked).central_bytes))
         return self.room_bytes(asked) - pool
+
+
+def _room(rank: Rank) -> int:
+    """Return what nothing but the pool takes of a GPU, below 0 where it is overdrawn."""
+    return rank.memory.central_bytes - rank.weights_bytes - sum(term.central_bytes for term in rank.held)
 
 
 def loaded_weights(prepared: Prepared, weighed: WeightAnswer) -> tuple[int, ...]:
@@ -362,23 +384,6 @@ def loaded_weights(prepared: Prepared, weighed: WeightAnswer) -> tuple[int, ...]
         loaded_bytes(weighed.rank_tensors(stage), rotary, model_type=kind) for stage in range(spread.pipeline)
     )
     return tuple(size for size in stages for _ in range(spread.tensor))
-
-
-def _cache(asked: LlamaCapacity, rank: int) -> int:
-    """Return caches and states of a device."""
-    parts = asked.plan.allocations
-    return sum(p.bytes for p in parts if p.place == f"gpu:{rank}" and p.kind in ("cache", "state"))
-
-
-def _compute(asked: LlamaCapacity, rank: int) -> tuple[Estimate, ...]:
-    """Return the compute buffers of a device."""
-    from kvgauge.estimate import Estimate  # noqa: PLC0415 - as above
-
-    return tuple(
-        Estimate(part.name, "compute", part.bytes, part.low, part.high, part.grade, 0, part.because)
-        for part in asked.plan.allocations
-        if part.place == f"gpu:{rank}" and part.kind == "compute"
-    )
 
 
 __all__ = ["CardBudget", "Rank", "Spread", "loaded_weights", "loading"]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from kvgauge.architecture import Note
+from kvgauge.engine_cards import Make
 from kvgauge.engines.setup import Card
 from kvgauge.errors import InvalidRequestError
 from kvgauge.units import GIB, MIB, format_bytes
@@ -22,12 +23,14 @@ class NamedCard:
 
     Args:
         memory: what the runtime reports as the total: at least, as a rule, at most.
+        make: what it is, for what engines run on.
     """
 
     card: Card
     count: int | None
     notes: tuple[Note, ...]
     memory: MemoryRange
+    make: Make = field(default_factory=Make)
 
 
 def card_of(
@@ -80,7 +83,8 @@ def of_device(device: Accelerator) -> NamedCard:
 
 def _card(device: Accelerator, count: int | None, notes: tuple[Note, ...]) -> NamedCard:
     card = Card(device.name, device.compute_capability, device.memory_bytes)
-    return NamedCard(card, count, notes, device.memory)
+    make = Make(device.vendor, device.kind, device.compute_capability)
+    return NamedCard(card, count, notes, device.memory, make)
 
 
 def _guessed(device: Accelerator) -> Iterator[Note]:

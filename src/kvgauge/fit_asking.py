@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from kvgauge.architecture import Note
 from kvgauge.card_budget import CardBudget
 from kvgauge.cards import card_of
+from kvgauge.engine_cards import refuse_foreign
 from kvgauge.engines import load_engine, parse_engine
 from kvgauge.errors import FeatureUnsupportedError, InvalidRequestError
 from kvgauge.fit_result import Reach, Verdict
@@ -92,6 +93,8 @@ def pose(question: Question) -> Posed:
     told = load_engine(parse_engine(question.engine)[0]).told(question.engine_args)
     options = _spread(question.options, count, told)
     card = None if named is None else named.card
+    if named is not None:
+        refuse_foreign(parse_engine(question.engine)[0], named.card.name, named.make)
     prepared = prepare(
         question.model, options, engine=question.engine, engine_args=question.engine_args, card=card
     )

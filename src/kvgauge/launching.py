@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 #: Stands for the address of the machine that the command runs on.
 FIRST = "FIRST_MACHINE"
 _RAY_PORT, _DIST_PORT = 6379, 20000
-_RAY = "--distributed-executor-backend"
+#: vLLM's flags that leave ranks, and replicas, to Ray, which knows all machines.
+RAY_RANKS = ("--distributed-executor-backend", "ray")
+RAY_REPLICAS = ("--data-parallel-backend", "ray")
 _CONFIG = re.compile(r"(?P<folder>.+)/config\.json")
 
 
@@ -72,9 +74,17 @@ def launch_of(posed: Posed, pool_bytes: int) -> Launch:
         return Launch(command, (), notes)
     machines = -(-ranks // most)
     engine = prepared.request.engine
-    if engine == "vllm" and _RAY not in command:
-        command = f"{command} {_RAY} ray"
+    if engine == "vllm":
+        command = " ".join((command, *_ray_flags(command, prepared.request.parallelism.data)))
     return Launch(command, tuple(_steps(engine, command, machines)), (*notes, _machines_note(machines, most)))
+
+
+def _ray_flags(command: str, replicas: int) -> Iterator[str]:
+    """Yield what a line for several machines lacks: without the second flag all replicas start on one."""
+    if RAY_RANKS[0] not in command:
+        yield from RAY_RANKS
+    if replicas > 1 and RAY_REPLICAS[0] not in command:
+        yield from RAY_REPLICAS
 
 
 def _steps(engine: str, command: str, machines: int) -> Iterator[LaunchStep]:
@@ -132,4 +142,4 @@ def _file_word(scheme: str) -> str:
     return re.sub(r"[^\w.]+", "-", scheme.partition(",")[0])
 
 
-__all__ = ["FIRST", "Launch", "LaunchStep", "gpus_per_machine", "launch_of"]
+__all__ = ["FIRST", "RAY_RANKS", "RAY_REPLICAS", "Launch", "LaunchStep", "gpus_per_machine", "launch_of"]

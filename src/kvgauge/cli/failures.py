@@ -66,6 +66,9 @@ def _no_such_option(error: click.NoSuchOption, argv: Sequence[str]) -> KvgaugeEr
     name = error.option_name
     if len(name) == 2:
         name = next((word.partition("=")[0] for word in argv if word.startswith(name)), name)
+    if name in BY_FLAG and error.ctx is not None and error.ctx.info_name:
+        text = f"{name} is no option of {error.ctx.info_name}"
+        return InvalidRequestError(text, hint=_OPTIONS_HINT, field=name)
     alike = [flag for flag in BY_FLAG if flag.startswith("--") == name.startswith("--")]
     near = error.possibilities or difflib.get_close_matches(name, alike, n=2, cutoff=0.75)
     hint = f"did you mean {' or '.join(near[:3])}?" if near else _OPTIONS_HINT

@@ -5,12 +5,11 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
+from kvgauge.launching import RAY_RANKS, RAY_REPLICAS
+
 if TYPE_CHECKING:
     from kvgauge.emit.jobs import Job
 
-#: vLLM picks Ray where ranks exceed a machine; said, so that no version guesses otherwise.
-RAY_FLAGS = ("--distributed-executor-backend", "ray")
-RAY_DATA_FLAGS = ("--data-parallel-backend", "ray")
 RAY_PORT = 6379
 SGLANG_PORT = 20000
 RPC_PORT = 50052
@@ -19,10 +18,10 @@ RPC_PORT = 50052
 def with_ray(job: Job) -> str:
     """Return the launch line of vLLM with Ray named as what joins machines, where there are several."""
     words = list(job.words)
-    if job.num_machines > 1 and RAY_FLAGS[0] not in words:
-        words += RAY_FLAGS
-    if job.num_machines > 1 and job.data > 1 and RAY_DATA_FLAGS[0] not in words:
-        words += RAY_DATA_FLAGS
+    if job.num_machines > 1 and RAY_RANKS[0] not in words:
+        words += RAY_RANKS
+    if job.num_machines > 1 and job.data > 1 and RAY_REPLICAS[0] not in words:
+        words += RAY_REPLICAS
     return shlex.join(words)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -28,6 +29,9 @@ class Emitted(NamedTuple):
 
 _KSERVE_COMMENT = "KServe's runtime image brings its own vLLM: the plan holds for the version named above."
 _KSERVE_VOLUME = "Several machines read the model from a volume of this name, under hf/."
+
+#: What a list of systems is written with, and hardly a folder.
+_WORDS = re.compile(r"[a-z,-]+")
 
 _RENDERERS: Mapping[str, Callable[[Job], str]] = {
     "ray": ray_script,
@@ -81,12 +85,22 @@ def parse_target(text: str, own: tuple[str, ...]) -> tuple[tuple[str, ...], str]
     Args:
         own: systems of the engine, of which ``kubernetes`` means those that take objects, ``all`` all.
 
+    Raises:
+        InvalidRequestError: no folder is named, or a system that is not known.
+
     >>> parse_target("kubernetes=out", ("ray", "kserve")), parse_target("out/qwen", ())
     ((('kserve',), 'out'), ((), 'out/qwen'))
     """
     words, equals, folder = text.partition("=")
     names = [name.strip() for name in words.split(",")]
     known = {*systems_table()["systems"], "kubernetes", "all"}
+    if equals and not set(names) <= known and re.fullmatch(_WORDS, words):
+        wrong = next(name for name in names if name not in known)
+        raise InvalidRequestError(
+            f"--emit knows no system {wrong or words}",
+            hint=f"one of {', '.join(own)}; a folder of such a name is written ./{text}",
+            field="emit",
+        )
     if not equals or not set(names) <= known:
         if not equals and text in known:
             raise InvalidRequestError(

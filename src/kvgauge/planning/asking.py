@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import prod
 from typing import TYPE_CHECKING
 
 from kvgauge.engines import load_engine, parse_engine
 from kvgauge.errors import FeatureUnsupportedError, InvalidRequestError
+from kvgauge.fit_search import Search
 from kvgauge.planning.cases import OWN, Evaluator, Formats
 from kvgauge.planning.devices import PlanDevice, devices_of
 from kvgauge.planning.layouts import Space, space_of
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
     from kvgauge.models import Model
 
 AXES = ("tp", "pp", "dp", "ep", "dcp")
+#: Axes whose ranks are GPUs of their own.
+_MULTIPLIED = ("tp", "pp", "dp")
 _KV = ("kv_dtype", "k_dtype", "v_dtype")
 
 
@@ -67,12 +71,34 @@ class Asked:
 
     @cached_property
     def prepared(self) -> Prepared:
-        """The request without a card.
+        """The request without a card, and without the ranks that options give.
 
         Raises:
             KvgaugeError: what is wrong with it whatever the card.
         """
-        return prepare(self.model, self.options, engine=self.engine, engine_args=self.engine_args)
+        return prepare(self.model, self._free, engine=self.engine, engine_args=self.engine_args)
+
+    @property
+    def _free(self) -> Options:
+        return replace(self.options, **dict.fromkeys(AXES))
+
+    @property
+    def given_ranks(self) -> int:
+        """GPUs of the ranks that are given, those left free taken as 1."""
+        return prod(self.pinned.get(axis, 1) for axis in _MULTIPLIED)
+
+    def refuse_ranks(self) -> None:
+        """Refuse ranks that can't spread the model, whatever the card.
+
+        Raises:
+            KvgaugeError: names what can.
+        """
+        whole = AXES if all(axis in self.pinned for axis in _MULTIPLIED) else ("tp", "pp")
+        ranks = {axis: self.pinned[axis] for axis in whole if axis in self.pinned}
+        if ranks:
+            options = replace(self._free, **ranks)  # type: ignore[arg-type]
+            made = prepare(self.model, options, engine=self.engine, engine_args=self.engine_args)
+            Search(made, None).capacity(made.request.workload)
 
     @cached_property
     def is_kv_free(self) -> bool:
@@ -142,8 +168,7 @@ class Asked:
     def evaluator(self) -> Evaluator:
         """Who is asked."""
         kept = 0 if self.reserve is None else parse_size(self.reserve, what="reserve")
-        free = replace(self.options, **dict.fromkeys(AXES))
-        return Evaluator(self.model, free, self.engine, self.engine_args, self.scheme, kept)
+        return Evaluator(self.model, self._free, self.engine, self.engine_args, self.scheme, kept)
 
 
 def context_of(

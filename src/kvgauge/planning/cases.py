@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kvgauge.cache import CacheAnswer
 from kvgauge.card_budget import CardBudget
-from kvgauge.engines import load_engine
+from kvgauge.engine_cards import refuse_foreign
+from kvgauge.engines import load_engine, parse_engine
 from kvgauge.errors import FeatureUnsupportedError, InvalidRequestError, KvgaugeError
 from kvgauge.fit_asking import verdict_of
 from kvgauge.fit_search import Search, keep_free
@@ -277,6 +278,7 @@ class Evaluator:
             dcp=layout.context,
             kv_dtype=formats.kv or self.options.kv_dtype,
         )
+        refuse_foreign(parse_engine(self.engine)[0], device.name, device.named.make)
         return prepare(
             self.model, options, engine=self.engine, engine_args=self.engine_args, card=device.named.card
         )

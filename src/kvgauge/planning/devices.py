@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kvgauge.cards import card_of, of_device
+from kvgauge.engine_cards import Make, runs_on
 from kvgauge.errors import InvalidRequestError
 from kvgauge.planning.rules import EngineRules, plan_rules
 
@@ -53,15 +54,21 @@ class PlanDevice:
         """What a runtime reports as the total, as a rule."""
         return self.named.memory.central_bytes
 
-    def counts(self) -> tuple[int, ...]:
-        """Return the numbers of devices to look at: those of the rules, and all that there are."""
+    def counts(self, ranks: int = 1) -> tuple[int, ...]:
+        """Return the numbers of devices to look at: those of the rules, and all that there are.
+
+        Args:
+            ranks: that are given: so many are looked at too.
+        """
         rules = plan_rules()
         if self.kind in rules.lone_kinds:
             return (1,)
-        if self.most is None:
+        most, known = self.most, {ranks}
+        if most is None:
             most = max(rules.counts) if self.kind in rules.clustered_kinds else rules.machine_gpus
-            return tuple(count for count in rules.counts if count <= most)
-        return (*(count for count in rules.counts if count < self.most), self.most)
+        else:
+            known.add(most)
+        return tuple(sorted(count for count in known.union(rules.counts) if count <= most))
 
 
 def devices_of(
@@ -95,8 +102,8 @@ def devices_of(
 
 
 def _runs(device: Accelerator, engine: EngineRules) -> bool:
-    has_engine = device.kind not in plan_rules().weights_only_kinds
-    return has_engine and (device.architecture is not None or not engine.needs_architecture)
+    make = Make(device.vendor, device.kind, device.compute_capability)
+    return runs_on(engine.name, make) and (device.architecture is not None or not engine.needs_architecture)
 
 
 def _device(device: Accelerator, prices: PriceTable, words: Mapping[str, str]) -> PlanDevice:

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kvgauge.architecture import Note
+from kvgauge.planning.asking import AXES
 from kvgauge.planning.cases import OWN, Case, Evaluator, Formats
 from kvgauge.planning.ranking import layout_text
 from kvgauge.planning.ranks_path import rank_steps
 from kvgauge.planning.result import PathStep
+from kvgauge.planning.search import closest, machines_of
 from kvgauge.units import format_bytes
 from kvgauge.workload import Parallelism
 
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
     from kvgauge.planning.layouts import Space
 
 _ALONE = Parallelism()
+#: Failures of a load that fits as a rule.
+MARGIN_FAILURES = frozenset({"tight", "margin", "overdrawn"})
 YES, NO = Note("plan_yes", "info", "yes"), Note("plan_no", "info", "no")
 
 
@@ -57,6 +61,31 @@ class Walk:
 
 def decision_path(walk: Walk) -> Iterator[PathStep]:
     """Yield the questions in their order; those that an answer settles are left out."""
+    yield from _given(walk) if walk.asked.given_ranks > 1 else _searched(walk)
+    if walk.chosen is not None:
+        yield _chosen(walk.chosen)
+
+
+def _given(walk: Walk) -> Iterator[PathStep]:
+    """Yield what is left to ask where ranks are given: one GPU is out of the question."""
+    if walk.chosen is None:
+        question, case = (
+            Note("plan_ask_given", "info", "Do the ranks that are given hold the load?"),
+            _fullest(walk),
+        )
+        yield PathStep(question, NO, ()) if case is None else _outcome(question, case)
+    if not walk.asked.told.keys() & set(AXES):  # flags would answer for every other layout too
+        yield from rank_steps(walk, needed=False)
+
+
+def _fullest(walk: Walk) -> Case | None:
+    """Return what comes closest on the most GPUs of the device that can be laid out as given."""
+    machines = reversed(machines_of([walk.device], walk.asked.given_ranks))
+    cases = (closest(walk.evaluator, walk.space, machine) for machine in machines)
+    return next((case for case in cases if case is not None), None)
+
+
+def _searched(walk: Walk) -> Iterator[PathStep]:
     alone = walk.ask()
     if alone.failure == "refused":
         yield _refused(alone)
@@ -70,8 +99,6 @@ def decision_path(walk: Walk) -> Iterator[PathStep]:
         yield from _other_formats(walk, alone)
         yield _bigger(walk)
     yield from rank_steps(walk, needed=alone.failure is not None)
-    if walk.chosen is not None:
-        yield _chosen(walk.chosen)
 
 
 def _refused(alone: Case) -> PathStep:
@@ -85,8 +112,7 @@ def _weights_step(walk: Walk, alone: Case, *, fits: bool) -> PathStep:
     question = Note("plan_ask_weights", "info", text, (("gpu", walk.gpu),))
     verdict = alone.verdict
     assert verdict is not None  # noqa: S101 - refusals were told before
-    working = max(0, verdict.taken_bytes - alone.weights_bytes)
-    sizes = (alone.weights_bytes, working, verdict.available_bytes)
+    sizes = (verdict.weights_bytes, verdict.taken_bytes - verdict.weights_bytes, verdict.available_bytes)
     weights, beside, available = (format_bytes(size) for size in sizes)
     text = f"{weights} of weights and {beside} to work with, of {available} that the engine may use"
     shown = (("weights", weights), ("working", beside), ("available", available))
@@ -111,7 +137,9 @@ def _cache_step(walk: Walk, alone: Case) -> PathStep:
     left, needed = (format_bytes(size) for size in sizes)
     text = f"{left} remain, the load needs {needed}"
     reasons = [Note("plan_cache_left", "info", text, (("left", left), ("needed", needed)), sizes)]
-    if alone.failure in ("tight", "margin", "overdrawn"):
+    if alone.failure == "flag":
+        reasons.append(Note("plan_cache_flag", "info", "the engine's flags allow less"))
+    if alone.failure in MARGIN_FAILURES:
         lack = max(0, alone.lack_bytes)
         text = f"{format_bytes(lack)} short of the margin that is kept"
         reasons.append(Note("plan_cache_margin", "info", text, (("lack", format_bytes(lack)),), (lack,)))
@@ -186,6 +214,13 @@ def need_note(case: Case) -> Note:
     required, available = (format_bytes(size) for size in sizes)
     text = f"{how}: {required} of {available} on each GPU"
     shown = (("layout", how), ("required", required), ("available", available))
+    if case.failure == "flag":
+        return Note("plan_need_flag", "info", f"{text}, but the engine's flags allow less", shown, sizes)
+    if case.failure in MARGIN_FAILURES:
+        lack = max(0, case.lack_bytes)
+        text = f"{text}, {format_bytes(lack)} short of the margin that is kept"
+        lacking = (*shown, ("lack", format_bytes(lack)))
+        return Note("plan_need_margin", "info", text, lacking, (*sizes, lack))
     return Note("plan_need", "info", text, shown, sizes)
 
 
@@ -220,7 +255,7 @@ def rack_step(device: PlanDevice, weights_bytes: int) -> PathStep:
         weights_bytes: of the whole model.
     """
     name, memory = device.name, device.named.memory.high_bytes
-    text = f"How many {name} hold the weights alone?"
+    text = f"{name}: how many hold the weights alone?"
     question = Note("plan_ask_racks", "info", text, (("gpu", name),))
     count = f"{-(-weights_bytes // memory):,}"
     answer = Note("plan_at_least", "info", f"at least {count}", (("count", count),))

@@ -127,7 +127,8 @@ def plan(
     asked = Asked(
         loaded, Options(**told, tp=tp, pp=pp, dp=dp, ep=ep, dcp=dcp), name, engine_args, weights, reserve
     )
-    _ = asked.prepared  # refuses what is wrong whatever the card
+    notes = (*notes, *asked.prepared.notes)  # refuses what is wrong whatever the card
+    asked.refuse_ranks()
     devices = devices_of(gpu, memory, gpu_file, asked.rules, read_prices(price_file))
     told |= {"engine": engine, "engine_args": engine_args, "weights": weights, "reserve": reserve}
     told = {key: value for key, value in told.items() if value not in (None, "")}
@@ -146,7 +147,8 @@ def _ranked(asked: Asked, devices: list[PlanDevice], top: int, watch: Watcher | 
     """Return the options in their order, the cheapest that leaves all formats as they are among them."""
     if not devices:
         return ()
-    machines = _able(asked, machines_of(devices))
+    machines = _able(asked, machines_of(devices, asked.given_ranks))
+    _refuse_few(asked, machines)
     found = search(asked.evaluator, asked.space, machines, asked.formats, enough=top, watch=watch)
     several = len(devices) > 1
     cases = shown_cases(found.fitting, several=several)
@@ -160,6 +162,22 @@ def _ranked(asked: Asked, devices: list[PlanDevice], top: int, watch: Watcher | 
         kept = [*kept[: max(0, top - 1)], unchanged[0]] if top > 1 else kept
     kept += _other_weights(asked, machines, kept[0] if kept else None, found)
     return rank(sorted(kept, key=order_of), found, asked)
+
+
+def _refuse_few(asked: Asked, machines: list[Machine]) -> None:
+    """Refuse ranks that are given where no machine has as many GPUs as they take.
+
+    Raises:
+        InvalidRequestError: says how many they take.
+    """
+    if not asked.pinned or any(any(asked.space.layouts(count)) for count in {m.count for m in machines}):
+        return
+    ranks, most = asked.given_ranks, max(machine.count for machine in machines)
+    raise InvalidRequestError(
+        f"the ranks that are given can't be laid on the GPUs: they make {ranks}, and there are up to {most}",
+        hint="leave some of --tp, --pp, --dp, --ep and --dcp out, or give other GPUs",
+        field="gpu",
+    )
 
 
 def _able(asked: Asked, machines: list[Machine]) -> list[Machine]:

@@ -71,7 +71,7 @@ def parse_prices(data: bytes, where: str) -> PriceTable:
     try:
         rows = parse_object(data, where)
     except KvgaugeError as error:
-        error.hint = error.hint or _HINT
+        error.hint = _HINT  # the reader's own is about configs
         raise
     if len(rows) > MAX_ROWS:
         raise DamagedFileError(f"{where} has more than {MAX_ROWS} rows", hint=_HINT, field="price_file")

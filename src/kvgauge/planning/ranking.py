@@ -76,7 +76,8 @@ def rank(cases: list[Case], found: Found, asked: Asked) -> tuple[Ranked, ...]:
     ranked = []
     for place, case in enumerate(cases):
         notes = [*_place(case, cases[place - 1] if place else None), *_changes(case)]
-        ranked.append(Ranked(case, (*notes, *_cheaper(case, found, asked.of(case.formats)))))
+        cheaper = _cheaper(case, found, asked.of(case.formats), is_first=not place)
+        ranked.append(Ranked(case, (*notes, *cheaper)))
     return tuple(ranked)
 
 
@@ -86,7 +87,9 @@ def _place(case: Case, before: Case | None) -> Iterator[Note]:
         yield _first(machine)
         return
     other = Machine(before.device, before.count)
-    if machine.cost != other.cost or case.formats.weights_order != before.formats.weights_order:
+    if case.formats.weights_order > before.formats.weights_order:
+        yield Note("plan_other_weights", "info", "stands after those with the checkpoint's own weights")
+    elif machine.cost != other.cost:
         yield _dearer(machine, other)
     else:
         mine, theirs = (f"{one.multiple:.1f}" for one in (case, before))
@@ -103,7 +106,7 @@ def _first(machine: Machine) -> Note:
 def _dearer(machine: Machine, other: Machine) -> Note:
     if machine.cost[0] != other.cost[0] or machine.cost[0] == 2:
         count = str(machine.count)
-        text = f"takes {count} GPUs; its price can't be compared with those before it"
+        text = f"number of GPUs: {count}; its price can't be compared with those before it"
         return Note("plan_no_common_price", "info", text, (("count", count),))
     price = cost_text(machine)
     return Note("plan_dearer", "info", f"next by price: {price}", (("price", price),))
@@ -138,21 +141,24 @@ def cost_text(machine: Machine) -> str:
     return f"${digits}/h" if unit == 0 else f"${digits}"
 
 
-def _cheaper(case: Case, found: Found, asked: Asked) -> Iterator[Note]:
+def _cheaper(case: Case, found: Found, asked: Asked, *, is_first: bool) -> Iterator[Note]:
     """Say why the next cheaper machine fails that was to store the load the same way."""
     here = Machine(case.device, case.count)
     failing = [
         machine
         for machine, formats in found.failing
-        if formats == case.formats and machine.cost[0] == here.cost[0] and machine.order < here.order
+        if formats == case.formats and machine.cost[0] == here.cost[0] and machine.cost < here.cost
     ]
-    if not failing:
+    if not failing and is_first:
         yield Note("plan_nothing_cheaper", "info", "nothing cheaper was looked at")
+        return
+    if not failing:
+        yield Note("plan_cheaper_do", "info", "nothing cheaper fails")
         return
     next_one = max(failing, key=lambda machine: machine.order)
     why = closest(asked.evaluator, asked.space, next_one, case.formats)
     if why is None:
-        text = f"next cheaper: {machine_text(next_one)} can't be spread over"
+        text = f"next cheaper: no layout that was asked for has the GPUs of {machine_text(next_one)}"
         yield Note("plan_cheaper_no_layout", "info", text, (("machine", machine_text(next_one)),))
         return
     yield failure_note(why)

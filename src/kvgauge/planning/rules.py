@@ -16,6 +16,7 @@ class EngineRules:
     """How an engine can be spread, and what it can be told to shrink.
 
     Args:
+        name: of the engine.
         axes: options of parallelism that it has: tp, pp, dp, ep, dcp.
         replicas: ``any``; ``attention``: one engine has none but attention groups, one a rank; ``none``.
         max_pipeline: most pipeline stages that are looked at.
@@ -24,6 +25,7 @@ class EngineRules:
         needs_architecture: it runs on cards whose architecture (compute capability, gfx name) is known.
     """
 
+    name: str
     axes: frozenset[str]
     replicas: str
     max_pipeline: int
@@ -80,7 +82,7 @@ def engine_rules(name: str) -> EngineRules:
     """Return the rules of an engine.
 
     Raises:
-        FeatureUnsupportedError: it has no pool that a load could fit in.
+        FeatureUnsupportedError: it is no server.
 
     >>> sorted(engine_rules("llama.cpp").axes), engine_rules("vllm").kv_word
     (['pp'], 'fp8')
@@ -88,11 +90,12 @@ def engine_rules(name: str) -> EngineRules:
     row = json.loads(read_data("planning.json"))["engines"].get(name)
     if row is None:
         raise FeatureUnsupportedError(
-            f"{name} has no pool of cache that a load could fit in",
-            hint="--engine vllm has one; 'kvgauge engines' lists the engines",
+            f"{name} is no server that plan could lay out over GPUs",
+            hint="--engine vllm, sglang, tensorrt-llm or llama.cpp is one",
             field="engine",
         )
     return EngineRules(
+        name,
         frozenset(row["axes"]),
         row["replicas"],
         row["max_pipeline"],

@@ -63,9 +63,13 @@ class Found:
         return len({(case.device.name, case.count) for case in self.fitting})
 
 
-def machines_of(devices: Iterable[PlanDevice]) -> list[Machine]:
-    """Return every machine that is looked at, cheapest first."""
-    found = [Machine(device, count) for device in devices for count in device.counts()]
+def machines_of(devices: Iterable[PlanDevice], ranks: int = 1) -> list[Machine]:
+    """Return every machine that is looked at, cheapest first.
+
+    Args:
+        ranks: that are given: machines of so many are among them.
+    """
+    found = [Machine(device, count) for device in devices for count in device.counts(ranks)]
     return sorted(found, key=lambda machine: machine.order)
 
 

@@ -92,7 +92,10 @@ def _dollars(amount: float) -> str:
 def _source(price: Price | None, view: View) -> str:
     if price is None:
         return ""
-    return view.texts("plan_price_source", date=price.date or "?", source=clean(price.source))
+    source = clean(price.source)
+    if price.date is None:
+        return view.texts("plan_price_undated", source=source)
+    return view.texts("plan_price_source", date=price.date, source=source)
 
 
 def option_lines(option: PlanOption, view: View) -> Pairs:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from kvgauge.architecture import ModelArchitecture
 from kvgauge.dtypes import row_bytes
@@ -56,6 +57,47 @@ def layer_specs(
     Raises:
         FeatureUnsupportedError: a design that vLLM does not run, or ranks that do not divide it.
     """
+    if settings.speculation.drafter is not None:  # a model inside the key would be compared field by field
+        return _layer_specs(architecture, settings, word, block_tokens)
+    return _known_specs(_Identity(architecture), _shaping(settings), word, block_tokens)
+
+
+def _shaping(settings: VllmSettings) -> VllmSettings:
+    """Return the settings that shape what a layer keeps on a rank, all others at their defaults."""
+    return VllmSettings(
+        tensor=settings.tensor,
+        decode_context=settings.decode_context,
+        dtype=settings.dtype,
+        speculation=settings.speculation,
+        state_dtype=settings.state_dtype,
+        conv_dtype=settings.conv_dtype,
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Identity:
+    """Stands for an architecture in a key: equal only to itself, at no cost."""
+
+    of: ModelArchitecture
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Identity) and self.of is other.of
+
+    def __hash__(self) -> int:
+        return id(self.of)
+
+
+@lru_cache(maxsize=128)
+def _known_specs(
+    architecture: _Identity, settings: VllmSettings, word: str, block_tokens: int
+) -> tuple[CacheSpec, ...]:
+    """Keep the specs of questions that differ in nothing a layer depends on: a search asks hundreds."""
+    return _layer_specs(architecture.of, settings, word, block_tokens)
+
+
+def _layer_specs(
+    architecture: ModelArchitecture, settings: VllmSettings, word: str, block_tokens: int
+) -> tuple[CacheSpec, ...]:
     own = model_dtype(architecture, settings.dtype)
     words = SpecWords(own if KV_WORDS[word] == "auto" else KV_WORDS[word], own, block_tokens)
     specs = list(_specs(architecture, architecture.layers, settings, words))

@@ -317,8 +317,8 @@ MESSAGES: Mapping[str, str] = {
     "help.option.ep": "Expert-parallel ranks; they divide weights and leave the cache as it is.",
     "help.option.dcp": "Decode-context-parallel ranks, inside the tensor-parallel ones.",
     "help.option.engine": (
-        "theory (default: what must be kept), transformers, vllm, sglang, llama.cpp, tensorrt-llm; a version "
-        "follows @: vllm@0.33.0."
+        "theory (what must be kept; the default of size, compare, explain), transformers, vllm, sglang, "
+        "llama.cpp, tensorrt-llm; a version follows @: vllm@0.33.0."
     ),
     "help.option.engine_args": "The engine's own flags, as one text.",
     "help.option.override": "Change a config field: KEY=VALUE, dotted keys, JSON values. Repeatable.",

@@ -19,6 +19,7 @@ MESSAGES: Mapping[str, str] = {
     "plan_price_buy": "${price} to buy",
     "plan_price_none": "unknown",
     "plan_price_source": "({date}: {source})",
+    "plan_price_undated": "({source})",
     "plan_verdict_label": "Verdict",
     "plan_price_label": "Price",
     "plan_why_label": "Why here",

@@ -376,8 +376,8 @@ MESSAGES: Mapping[str, str] = {
     "help.option.ep": "专家并行的 rank 数；切分的是权重，缓存不变。",
     "help.option.dcp": "解码上下文并行的 rank 数，位于张量并行之内。",
     "help.option.engine": (
-        "theory（默认：必须保留的量）、transformers、vllm、sglang、llama.cpp、tensorrt-llm；"
-        "指定版本写作 vllm@0.33.0。"
+        "theory（必须保留的量；size、compare、explain 的默认）、transformers、vllm、sglang、"
+        "llama.cpp、tensorrt-llm；指定版本写作 vllm@0.33.0。"
     ),
     "help.option.engine_args": "引擎自己的参数，写成一段文本。",
     "help.option.override": "读取前改动配置字段：KEY=VALUE，键可用点号，值为 JSON。可重复。",

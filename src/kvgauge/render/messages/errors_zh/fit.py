@@ -5,6 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 TABLE: Mapping[str, str] = {
+    "{0} is no server that plan could lay out over GPUs": "{0} 不是 plan 能铺到 GPU 上的服务引擎",
+    "--engine vllm, sglang, tensorrt-llm or llama.cpp is one": (
+        "--engine vllm、sglang、tensorrt-llm、llama.cpp 是"
+    ),
+    "{0} does not run on {1}": "{0} 不能在 {1} 上运行",
+    "of the engines known here, these do: {0}": "已知的引擎中可以的有：{0}",
+    "no engine known here does; 'kvgauge plan' says how many hold the weights": (
+        "已知的引擎都不能；'kvgauge plan' 给出放下权重要多少个"
+    ),
     "fit needs a device, or the bytes of its pool": "fit 需要一个设备，或缓存池的字节数",
     "--gpu H100 or --memory 80GiB names a device; --kv-memory 40GiB gives the pool on each GPU": (
         "--gpu H100 或 --memory 80GiB 指定设备；--kv-memory 40GiB 给出每张 GPU 的缓存池"
@@ -26,6 +35,12 @@ TABLE: Mapping[str, str] = {
     "give 1 or more": "请给出 1 或更多",
     "--tp, --pp and --dp make {0} ranks, and there are {1} GPUs": (
         "--tp、--pp、--dp 共 {0} 个 rank，而 GPU 只有 {1} 张"
+    ),
+    "the ranks that are given can't be laid on the GPUs: they make {0}, and there are up to {1}": (
+        "给定的 rank 无法放到这些 GPU 上：共 {0} 个，而 GPU 至多 {1} 张"
+    ),
+    "leave some of --tp, --pp, --dp, --ep and --dcp out, or give other GPUs": (
+        "请去掉 --tp、--pp、--dp、--ep、--dcp 中的一些，或给出别的 GPU"
     ),
     "give {0} GPUs, or fewer ranks": "请给出 {0} 张 GPU，或减少 rank",
     "vllm keeps K and V in one dtype": "vllm 的 K 与 V 用同一 dtype",

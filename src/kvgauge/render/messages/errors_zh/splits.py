@@ -50,6 +50,8 @@ TABLE: Mapping[str, str] = {
     "{0} does not start {1}": "{0} 不能启动 {1}",
     "--emit {0} names no folder": "--emit {0} 没有写文件夹",
     "--emit {0}=FOLDER": "--emit {0}=FOLDER",
+    "--emit knows no system {0}": "--emit 不认识系统 {0}",
+    "one of {0}; a folder of such a name is written ./{1}": "可用：{0}；这种名字的文件夹写作 ./{1}",
     "--emit names no folder": "--emit 没有写文件夹",
     "{0} is there already": "{0} 已经存在",
     "name another folder, or remove it": "请换一个文件夹，或删除它",
