@@ -120,6 +120,10 @@ def test_what_is_set_aside():
         "sliding": 128 * 12 * 2048, "full": 32768 * 12 * 2048, "in_flight": (128 + 1 + 1) * 12 * 2048,
         "reserved": 24 * 2048,
     }  # fmt: skip
+    # Not one of the classes with a window pool: every row is kept, and none of them is in flight.
+    parts = {a["name"]: a["bytes"] for a in sized("google/gemma-3-27b-it", context=32768).allocations}
+    assert parts["beyond_window"] == 52 * (32768 - 1024) * 8192
+    assert "in_flight" not in parts
     parts = {a["name"]: a["bytes"] for a in sized("MiniMaxAI/MiniMax-M3", context=1000).allocations}
     cell = 60 * 2048 + 57 * 256
     assert parts["padding"] == 24 * cell

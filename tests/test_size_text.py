@@ -43,6 +43,11 @@ def test_each_gpu_of_all_replicas_is_counted():
     assert "Per GPU" not in dict(facts(kvgauge.size("Qwen/Qwen3-8B"), EN))
 
 
+def test_the_card_whose_defaults_an_engine_takes_is_named():
+    assert dict(load_rows(kvgauge.size("Qwen/Qwen3-8B", engine="vllm"), EN))["card"].startswith("H100")
+    assert "card" not in dict(load_rows(kvgauge.size("Qwen/Qwen3-8B"), EN))
+
+
 @pytest.mark.parametrize("lang", ["en", "zh"])
 def test_no_two_groups_of_the_catalogue_look_alike(lang):
     texts = Texts(lang)

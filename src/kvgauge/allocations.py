@@ -18,6 +18,7 @@ Allocation = dict[str, object]
 _STATE = frozenset({LayerKind.RECURRENT, LayerKind.CONVOLUTION})
 #: Name of what is in use beyond what must be kept -> what it is.
 _BEYOND = {
+    "beyond_window": ("cache", "tokens behind the window, which this engine keeps as well"),
     "in_flight": ("cache", "tokens beyond the window, whose blocks requests in flight may still read"),
     "state_copies": ("state", "states beyond one a sequence: for prefixes, checkpoints and drafted tokens"),
 }
@@ -57,12 +58,13 @@ def cache_allocations(cache: CacheAnswer, grade: str) -> Iterator[Allocation]:
     for rank, sizes in enumerate(zip(taken, kept, used, strict=True)):
         beyond = dict.fromkeys(_BEYOND, 0)
         padding = 0
-        for group, own, must, holds in zip(demand.groups, *sizes, strict=True):
+        in_use = demand.used or demand.groups
+        for group, held, own, must, holds in zip(demand.groups, in_use, *sizes, strict=True):
             if must:
                 kind = group.group.kind
                 because = f"{group.group.num_layers} {kind.value} layers"
                 yield allocation(group.group.name, allocation_kind(kind), rank, must, grade, because)
-            beyond["state_copies" if group.group.kind in _STATE else "in_flight"] += holds - must
+            beyond[_name_beyond(held)] += holds - must
             padding += own - holds
         for name, size in beyond.items():
             if size:
@@ -73,6 +75,14 @@ def cache_allocations(cache: CacheAnswer, grade: str) -> Iterator[Allocation]:
             size = part.stage_bytes[rank // cache.parallelism.tensor]
             if size:
                 yield allocation(part.name, "cache", rank, size, grade, part.because)
+
+
+def _name_beyond(held: GroupDemand) -> str:
+    """Return what a group holds beyond what must be kept."""
+    if held.group.kind in _STATE:
+        return "state_copies"
+    endless = all(stream.counted.to_tokens is None for stream in held.streams)
+    return "beyond_window" if endless else "in_flight"
 
 
 def _of(cache: CacheAnswer, groups: tuple[GroupDemand, ...]) -> tuple[tuple[int, ...], ...]:

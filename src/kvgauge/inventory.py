@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+from kvgauge.data import read_data
 from kvgauge.engines.index import ENGINES
 
 if TYPE_CHECKING:
@@ -54,6 +56,34 @@ def models_answer(asked: str = "") -> dict[str, object]:
     return {"schema": "kvgauge.models/1", "models": [describe_model(name) for name in find_models(asked)]}
 
 
+class EngineRule(NamedTuple):
+    """What an engine does from a version on, and where that is known from.
+
+    Args:
+        texts: the sentence by language.
+    """
+
+    since: str
+    texts: dict[str, str]
+    source: str
+
+
+@lru_cache(maxsize=1)
+def _engine_rules() -> dict[str, list[dict[str, str]]]:
+    found: dict[str, list[dict[str, str]]] = json.loads(read_data("engine_rules.json"))
+    return found
+
+
+def rules_of(engine: str) -> tuple[EngineRule, ...]:
+    """Return the rules of an engine, oldest first; none of theory, which has no version.
+
+    >>> rules_of("vllm")[1].since
+    '0.7.0'
+    """
+    rows = _engine_rules()[engine]
+    return tuple(EngineRule(r["since"], {k: r[k] for k in ("en", "zh")}, r["source"]) for r in rows)
+
+
 def engines_answer() -> dict[str, object]:
     """Return the ``kvgauge.engines/1`` object."""
     rows = [
@@ -63,6 +93,10 @@ def engines_answer() -> dict[str, object]:
             "newest_version": engine.versions[-1] if engine.versions else None,
             "summary": engine.summary,
             "source": engine.source,
+            "rules": [
+                {"since": rule.since, "rule": rule.texts["en"], "source": rule.source}
+                for rule in rules_of(engine.name)
+            ],
         }
         for engine in ENGINES.values()
     ]

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, cast
 
+from kvgauge.inventory import rules_of
 from kvgauge.render.clean import clean
 from kvgauge.render.view import View, labelled, table
 
@@ -68,7 +69,7 @@ def _size(size_bytes: object, view: View) -> str:
 
 
 def draw_engines(engines: Sequence[EngineInfo], view: View) -> str:
-    """Return one block an engine: versions, what it answers, where its rules come from."""
+    """Return one block an engine: what it answers, where its rules come from, and the rules by version."""
     texts = view.texts
     parts: list[RenderableType] = []
     for engine in engines:
@@ -77,6 +78,10 @@ def draw_engines(engines: Sequence[EngineInfo], view: View) -> str:
             (engine.name, texts.find(f"engine.{engine.name}", engine.summary)),
             (f"  {texts('column_versions')}", versions),
             (f"  {texts('column_source')}", engine.source),
+            *(
+                (f"  {rule.since}", f"{rule.texts[texts.lang]} ({rule.source})")
+                for rule in rules_of(engine.name)
+            ),
         ]
         parts.append(labelled(rows))
     return view.draw(*parts)

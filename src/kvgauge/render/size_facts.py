@@ -113,7 +113,7 @@ def _set_aside(cache: CacheAnswer, view: View) -> Pairs:
     from kvgauge.allocations import set_aside  # noqa: PLC0415 - of few engines
 
     texts, parts = view.texts, set_aside(cache)
-    names = ("kept", "in_flight", "state_copies", "padding")
+    names = ("kept", "beyond_window", "in_flight", "state_copies", "padding")
     shown = [texts(f"aside_{name}", size=view.size(parts[name])) for name in names if parts[name]]
     line = texts("aside_join").join(shown)
     if parts["reserved"]:
@@ -316,6 +316,9 @@ def _origin(result: SizeResult, view: View) -> Pairs:
     """Engine, changed fields, where the model comes from, and the grade with its reasons."""
     texts, request, raw = view.texts, result.request, result.model.raw
     rows = [("engine", defaulted("engine", engine_text(request), request, view))]
+    card = result.cache.demand.details.get("gpu")
+    if isinstance(card, str):
+        rows.append(("gpu", texts("fit_gpu_assumed", name=clean(card))))
     if raw.overrides:
         rows.append(
             ("overrides", clean(", ".join(f"{key} = {value}" for key, value in raw.overrides.items())))

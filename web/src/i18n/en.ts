@@ -215,6 +215,7 @@ export const en = {
   "allocation.convolution": "Convolution state",
   "allocation.cross": "Cross-attention",
   "allocation.full": "Full attention",
+  "allocation.beyond_window": "Tokens behind the window",
   "allocation.in_flight": "Tokens in flight",
   "allocation.index": "Index keys",
   "allocation.latent": "Latent attention",

@@ -217,6 +217,7 @@ export const zh: Record<keyof typeof en, string> = {
   "allocation.convolution": "卷积状态",
   "allocation.cross": "交叉注意力",
   "allocation.full": "全注意力",
+  "allocation.beyond_window": "窗口之外的 token",
   "allocation.in_flight": "在途 token",
   "allocation.index": "索引键",
   "allocation.latent": "潜在注意力",

@@ -67,6 +67,7 @@ MESSAGES: Mapping[str, str] = {
     "column_kept": "Must be kept",
     "aside_label": "Set aside",
     "aside_kept": "{size} that must be kept",
+    "aside_beyond_window": "{size} behind the windows",
     "aside_in_flight": "{size} in flight",
     "aside_state_copies": "{size} of further states",
     "aside_padding": "{size} of padding",

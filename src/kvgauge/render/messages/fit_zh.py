@@ -107,6 +107,7 @@ MESSAGES: Mapping[str, str] = {
     "column_kept": "必须保留",
     "aside_label": "预留",
     "aside_kept": "必须保留 {size}",
+    "aside_beyond_window": "窗口之外 {size}",
     "aside_in_flight": "在途 {size}",
     "aside_state_copies": "额外状态 {size}",
     "aside_padding": "填充 {size}",

@@ -41,6 +41,7 @@ TABLE = {
     "the {0} blocks of {1}'s graph, one after the other": "{1} 计算图的 {0} 个块，依次执行",
     "the driver's context": "驱动的上下文",
     "the driver's context and process groups": "驱动的上下文与进程组",
+    "tokens behind the window, which this engine keeps as well": "窗口之外的 token，此引擎也予以保留",
     "tokens beyond the window, whose blocks requests in flight may still read": (
         "窗口之外、在途请求可能还要读的块"
     ),
