@@ -47,6 +47,8 @@ def test_activations_are_those_of_the_command(web):
         ("walk", {"model": "some/folder"}, 400),
         ("walk", {"text": "今" * 3000}, 400),
         ("walk", {"new_tokens": 0}, 400),
+        ("paged", {"pool": "1m"}, 400),
+        ("paged", {"requests": 1000}, 400),
         ("activations", {}, 400),
         ("activations", {"model": "../etc/passwd"}, 400),
         ("activations", {"model": "Qwen/Qwen3-8B", "tokens": "many"}, 400),

@@ -234,6 +234,24 @@ def test_bodies_are_bounded():
         assert web.post(f"{API}/{path}", content=b" " * size, headers=headers).status_code in (400, 422)
 
 
+@pytest.mark.parametrize(
+    ("question", "field", "value"),
+    [
+        ("size", "engine_args", "--flag value " * 1000),
+        ("size", "kv_dtype", "x" * 10_000),
+        ("size", "overrides", {f"field_{number}": 1 for number in range(1001)}),
+        ("plan", "split", "x" * 10_000),
+        ("fit", "memory", "1" * 10_000),
+        ("verify", "engine_args", "--flag value " * 1000),
+    ],
+)
+def test_values_that_take_long_to_read_are_refused(web, question, field, value):
+    body = {"model": NAME, field: value, **({"log": "x"} if question == "verify" else {})}
+    if question in ("size", "fit"):
+        body["engine"] = "vllm"
+    assert refusal(web.post(f"{API}/{question}", json=body), 400, "invalid_request")["field"] == field
+
+
 def test_an_outsized_model_does_not_hold_up_the_others():
     kinds = ["sliding_attention", "full_attention", "full_attention"] * 400
     config = {
@@ -249,6 +267,25 @@ def test_an_outsized_model_does_not_hold_up_the_others():
         for _ in range(5):
             assert web.get(SIZE).status_code == 200
         refusal(asked.result(), 503, "busy")
+
+
+def test_more_layers_than_any_model_has_are_refused(web):
+    config = {**config_of(NAME), "num_hidden_layers": 9000}
+    for name in ("size", "plan", "learn/pipeline"):
+        refusal(web.post(f"{API}/{name}", json={"model": config}), 400, "invalid_request")
+    rows = web.post(f"{API}/compare", json={"models": [config, NAME]}).json()["rows"]
+    assert [("error" in row) for row in rows] == [True, False]
+
+
+def test_a_log_that_takes_too_long_leaves_its_thread():
+    lines = b"INFO vllm serve a/b --tensor-parallel-size 2\n" * 200_000
+    settings = WebSettings(offline=True, limits=Limits(answer_s=0.5))
+    headers = {"content-type": "text/plain"}
+    with client(settings) as web:
+        for _ in range(2):  # as many as there are threads
+            refusal(web.post(f"{API}/verify", content=lines, headers=headers), 503, "busy")
+        time.sleep(0.5)
+        refusal(web.post(f"{API}/verify", content=b"nothing", headers=headers), 422, "invalid_field")
 
 
 def test_too_many_at_once_are_told_so():

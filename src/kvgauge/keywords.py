@@ -58,6 +58,13 @@ VERIFY: Mapping[str, Kinds] = {
     **FINDING,
 }  # fmt: skip
 
+#: Longest text of a keyword, in characters: flags of an engine are some hundred, and reading them takes time.
+MAX_TEXT = 8192
+#: Texts that whoever reads them bounds.
+_BOUNDED_WHERE_READ = frozenset({"log", "command", "text"})
+#: Fields of a config that one request may change.
+MAX_OVERRIDES = 1000
+
 _WORDS = {
     str: "text", int: "a whole number", float: "a number", bool: "true or false", dict: "an object",
     list: "a list",
@@ -86,6 +93,7 @@ def checked(
         if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
             shown = " or ".join(_WORDS[kind] for kind in kinds)
             raise InvalidRequestError(f"{name} is to be {shown}", hint=hint, field=name)
+        _check_length(name, value)
     if given.get("model") == "-":
         raise InvalidRequestError(
             "a request can't name standard input",
@@ -93,6 +101,23 @@ def checked(
             field="model",
         )
     return given
+
+
+def _check_length(name: str, value: object) -> None:
+    """Refuse what would take long to read.
+
+    Raises:
+        InvalidRequestError: a text is longer, or there are more overrides, than any request needs.
+    """
+    if isinstance(value, str) and len(value) > MAX_TEXT and name not in _BOUNDED_WHERE_READ:
+        raise InvalidRequestError(
+            f"{name} is longer than {MAX_TEXT} characters", hint="give a shorter one", field=name
+        )
+    if name == "overrides" and isinstance(value, Mapping) and len(value) > MAX_OVERRIDES:
+        raise InvalidRequestError(
+            f"there are more than {MAX_OVERRIDES} overrides", hint="send the changed config as model",
+            field=name,
+        )  # fmt: skip
 
 
 def _unknown(name: str, keywords: Mapping[str, Kinds]) -> InvalidRequestError:

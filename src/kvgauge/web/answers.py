@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
@@ -85,19 +86,40 @@ async def answer_compare(desk: Desk, keywords: Keywords, speech: Speech) -> Told
     return await desk.about(models, lambda: tell_comparison(compare(models, **load), speech))
 
 
+class TimedLog(io.BytesIO):
+    """A log that is read for a time: a thread does not go on with one that nobody waits for any more."""
+
+    def __init__(self, data: bytes, seconds: float) -> None:
+        super().__init__(data)
+        self._until = time.monotonic() + seconds
+
+    def readline(self, size: int | None = -1) -> bytes:
+        """Return a line.
+
+        Raises:
+            TimeoutError: the time is over.
+        """
+        if time.monotonic() > self._until:
+            raise TimeoutError
+        return super().readline(size)
+
+
 async def answer_verify(desk: Desk, keywords: Keywords, speech: Speech) -> Told:
     """Answer ``verify`` for the text of a log."""
     log = keywords.pop("log", None)
     if not log:
         raise InvalidRequestError("LOG is missing", hint="give the text of an engine's log", field="log")
-    stream = io.BytesIO(log if isinstance(log, bytes) else str(log).encode("utf-8", "replace"))
+    data = log if isinstance(log, bytes) else str(log).encode("utf-8", "replace")
     desk.check_gpu(keywords)
     options = without_finding(keywords)
     if keywords.get("model") is not None:
         options["model"] = await desk.model(keywords, keywords["model"])
-    return await desk.slow(
-        lambda: tell_verified(verify(stream, local_files=False, offline=True, **options), speech)
-    )
+
+    def work() -> Told:
+        stream = TimedLog(data, desk.settings.limits.answer_s)
+        return tell_verified(verify(stream, local_files=False, offline=True, **options), speech)
+
+    return await desk.slow(work)
 
 
 async def answer_models(desk: Desk, keywords: Keywords, speech: Speech) -> Told:

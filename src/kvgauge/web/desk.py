@@ -62,7 +62,7 @@ class Desk:
 
     async def model(self, keywords: Keywords, model: object) -> Model:
         """Return a model that a request names, found as its keywords say."""
-        return await self.library.find(self._wanted(keywords, model))
+        return await self._find(self._wanted(keywords, model))
 
     async def models(self, keywords: Keywords) -> list[Model | Unfound]:
         """Return the models of a comparison, those that can't be had with their error."""
@@ -70,9 +70,25 @@ class Desk:
         for model in keywords["models"]:
             wanted = self._wanted(keywords, model)
             try:
-                found.append(await self.library.find(wanted))
+                found.append(await self._find(wanted))
             except KvgaugeError as error:
                 found.append(Unfound(wanted.shown, error))
+        return found
+
+    async def _find(self, wanted: Wanted) -> Model:
+        """Return a model that is not so large that an answer about it would hold a thread for minutes.
+
+        Raises:
+            InvalidRequestError: it is.
+        """
+        found = await self.library.find(wanted)
+        layers, most = found.architecture.num_layers, self.settings.limits.num_layers
+        if layers > most:
+            raise InvalidRequestError(
+                f"the model has {layers} layers, more than is answered here",
+                hint=f"up to {most}; the commands take more",
+                field="model",
+            )
         return found
 
     def check_gpu(self, keywords: Keywords) -> bool:

@@ -25,7 +25,10 @@ _OF_THE_MACHINE = frozenset({"FOLDER", "FILE"})
 #: Options that run a folder of the machine.
 _RUNS_FOLDERS = frozenset({"measure"})
 #: Topic -> option -> the most that is run here; the command itself takes more, and then takes long.
-_MOST: Mapping[str, Mapping[str, int]] = {"quantised": {"tokens": 512, "head_dim": 128}}
+_MOST: Mapping[str, Mapping[str, int]] = {
+    "quantised": {"tokens": 512, "head_dim": 128},
+    "paged": {"pool": 64 << 10, "requests": 300},
+}
 #: Columns of what is drawn as text.
 _WIDTH = 96
 #: Longest text that is walked through a model.

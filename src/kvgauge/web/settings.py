@@ -25,6 +25,7 @@ class Limits:
         hub_s: until a hub has answered.
         num_waiting: requests that are being read or answered at once.
         num_models: models of one comparison.
+        num_layers: of a model; no published one has a tenth of it.
         num_large: logs and beginnings of files that are taken in at once.
     """
 
@@ -36,6 +37,7 @@ class Limits:
     hub_s: float = 30.0
     num_waiting: int = 128
     num_models: int = 16
+    num_layers: int = 2000
     num_large: int = 4
 
 

@@ -79,5 +79,7 @@ TABLE: Mapping[str, str] = {
     "give a shorter one": "请给出短一些的",
     "{0} {1} is more than is run here": "{0} {1} 超出此处可运行的上限",
     "up to {0}; 'kvgauge learn {1}' takes more": "最多 {0}；'kvgauge learn {1}' 可取更大的值",
+    "the model has {0} layers, more than is answered here": "模型有 {0} 层，超出此处可回答的范围",
+    "up to {0}; the commands take more": "最多 {0}；命令行可取更大的值",
     "something went wrong here": "此处出了问题",
 }
