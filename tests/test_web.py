@@ -102,6 +102,17 @@ def test_compare_answers_rows_and_errors(web):
     assert found["rows"][1]["model"] == {"id": "no/such-model"}
 
 
+def test_rows_that_cannot_be_sized_say_so_in_the_language(web):
+    body = {"models": ["no/such-model", NAME], "engine": "vllm", "lang": "zh"}
+    bad, sized = answer(web.post(f"{API}/compare", json=body), "compare")["rows"]
+    assert "no/such-model" in bad["error"]["message"]
+    assert "本地" in bad["error"]["message"]
+    assert "请给出" in bad["error"]["hint"]
+    alone = answer(web.post(f"{API}/size", json={"model": NAME, "engine": "vllm", "lang": "zh"}), "size")
+    assert sized["notes"] == alone["notes"]
+    assert sized["engine"] == alone["engine"]
+
+
 @pytest.mark.parametrize("lang", ["en", "zh"])
 def test_verify_takes_the_text_of_a_log(web, lang):
     path = ROOT / "tests/logs/vllm_0.19.0_tp2.log"

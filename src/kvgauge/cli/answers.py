@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from kvgauge.cli.output import Settings, make_view, write, write_error, write_json, write_notes
 from kvgauge.cli.progress import ProgressLine
 from kvgauge.cli.requests import size_keywords
-from kvgauge.render.answer_json import size_json
+from kvgauge.render.answer_json import comparison_json, size_json
 from kvgauge.size_result import SizeResult
 from kvgauge.sizing import size
 
@@ -79,7 +79,7 @@ def run_compare(settings: Settings, values: dict[str, Any]) -> int:
 
     comparison = compare(values["models"], **size_keywords(values))
     if settings.json:
-        write_json(comparison.to_dict())
+        write_json(comparison_json(comparison, settings.texts))
         return 1 if comparison.errors else 0
     view = _view(settings, values)
     if values["markdown"]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from kvgauge.allocations import Allocation
     from kvgauge.architecture import Note
+    from kvgauge.comparison import Comparison, ComparisonRow
     from kvgauge.fit_result import FitResult
     from kvgauge.planning.result import PlanResult
     from kvgauge.render.messages import Texts
@@ -34,6 +35,22 @@ def size_json(result: SizeResult, texts: Texts) -> dict[str, object]:
         "allocations": allocations_json(answer["engine"]["allocations"], texts),
     }
     return {**answer, "notes": notes_json(result.notes, texts)}
+
+
+def comparison_json(result: Comparison, texts: Texts) -> dict[str, object]:
+    """Return the ``kvgauge.compare/1`` object in a language, errors of rows too."""
+    return {**result.to_dict(), "rows": [_row_json(row, texts) for row in result.rows]}
+
+
+def _row_json(row: ComparisonRow, texts: Texts) -> dict[str, object]:
+    answer: dict[str, Any] = row.to_dict()
+    if row.result is not None:
+        allocations = allocations_json(answer["engine"]["allocations"], texts)
+        engine = {**answer["engine"], "allocations": allocations}
+        return {**answer, "engine": engine, "notes": notes_json(row.result.notes, texts)}
+    error = answer["error"]
+    told = {name: texts.error(error[name]) for name in ("message", "hint")}
+    return {**answer, "error": {**error, **told}}
 
 
 def fit_json(result: FitResult, texts: Texts, units: Units) -> dict[str, object]:

@@ -9,6 +9,7 @@ from typing import Any
 from kvgauge.comparison import Unfound
 from kvgauge.errors import InvalidRequestError, KvgaugeError
 from kvgauge.models import Model
+from kvgauge.web.failures import without_paths
 from kvgauge.web.guard import is_loopback
 from kvgauge.web.library import Library, Wanted
 from kvgauge.web.pools import Pool, Pools
@@ -72,6 +73,7 @@ class Desk:
             try:
                 found.append(await self._find(wanted))
             except KvgaugeError as error:
+                error.message, error.hint = without_paths(error.message), without_paths(error.hint)
                 found.append(Unfound(wanted.shown, error))
         return found
 

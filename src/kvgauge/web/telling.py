@@ -58,9 +58,12 @@ def tell_explanation(result: Explanation, speech: Speech) -> Told:
 
 def tell_comparison(result: Comparison, speech: Speech) -> Told:
     """Write a comparison."""
-    from kvgauge.render.sheet import comparison_sheet  # noqa: PLC0415 - with the first answer
+    from kvgauge.render.answer_json import comparison_json  # noqa: PLC0415 - with the first answer
+    from kvgauge.render.sheet import comparison_sheet  # noqa: PLC0415
 
-    return _tell(speech, result.to_dict, lambda view: comparison_sheet(result, view))
+    return _tell(
+        speech, lambda: comparison_json(result, speech.texts), lambda view: comparison_sheet(result, view)
+    )
 
 
 def tell_fit(result: FitResult, speech: Speech) -> Told:
