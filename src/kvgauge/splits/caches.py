@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from kvgauge.errors import InvalidRequestError
 from kvgauge.splits.figures import Assumption, Figure, Split, figure, way
 from kvgauge.splits.links import compute_rate, disk_of, host_link, peer_link
+from kvgauge.weights import Part
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
 #: What a token's forward pass multiplies in; a faster type only lowers the time, which is a least anyway.
 COMPUTE_DTYPES = ("bf16", "fp16", "fp8", "fp4")
+#: Parts that a prompt's tokens are not multiplied with: rows are looked up, and one token alone is scored.
+NOT_MULTIPLIED = frozenset({Part.EMBEDDING, Part.PER_LAYER_EMBEDDING, Part.LM_HEAD})
 
 
 def prefix(load: SplitLoad) -> Split:
@@ -85,7 +88,9 @@ def _recomputed(
     if not active or rate is None:
         return
     assumptions.append(rate)
-    seconds = 2 * active * tokens / (rate.rate * load.num_gpus)
+    families = load.stored.families
+    beside = sum(each.num_parameters for each in families if each.family.part in NOT_MULTIPLIED)
+    seconds = 2 * max(0, active - beside) * tokens / (rate.rate * load.num_gpus)
     yield figure("compute_seconds", seconds)
     if seconds:
         yield figure("moved_to_computed", moved / seconds)
