@@ -51,7 +51,8 @@ def test_boxes_do_not_overlap():
 
 
 def test_layers_of_other_shapes_are_said():
-    assert [note.code for note in learn_pipeline("google/gemma-3-27b-it").notes] == ["layers_not_drawn"]
+    assert "layers_not_drawn" in [note.code for note in learn_pipeline("google/gemma-3-27b-it").notes]
+    assert not learn_pipeline("Qwen/Qwen3-8B").notes
     assert len(learn_activations("google/gemma-3-27b-it").groups) == 2
 
 
