@@ -20,6 +20,7 @@ import kvgauge
 from kvgauge.cli.app import execute
 from kvgauge.hardware import accelerator, parse_gpu
 from kvgauge.lab.activations import learn_activations
+from kvgauge.lab.exercises import longest_context
 from kvgauge.lab.flash.answer import learn_flash
 from kvgauge.lab.paging.answer import learn_paged
 from kvgauge.lab.walk import learn_walk
@@ -87,16 +88,6 @@ def layers(model: str, kind: str = "") -> int:
     if not kind:
         return architecture.num_layers
     return sum(group.num_layers for group in architecture.groups if group.kind.value == kind)
-
-
-def longest_context(model: str, room_bytes: int) -> int:
-    """Return the longest context of one sequence whose cache fits into so many bytes."""
-    cache = size(model, context=1).cache
-    low, high = 0, 1 << 40
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if cache.bytes_at(middle) <= room_bytes else (low, middle - 1)
-    return low
 
 
 def rates(model: str) -> list[int]:

@@ -15,9 +15,12 @@ from typing import Any
 from kvgauge.architecture import Note
 from kvgauge.data import read_data
 from kvgauge.errors import InvalidRequestError
+from kvgauge.fit_search import largest
 from kvgauge.sizing import size
 from kvgauge.units import parse_size
 
+#: No context is looked for beyond this.
+MOST_TOKENS = 1 << 40
 _COUNT = re.compile(r"\d{1,20}")
 
 
@@ -25,14 +28,10 @@ def _sized(model: str, **options: Any) -> Any:  # noqa: ANN401 - the keywords of
     return size(model, **options)
 
 
-def _longest(model: str, room_bytes: int) -> int:
-    """Return the longest context whose cache fits; one token more does not."""
+def longest_context(model: str, room_bytes: int) -> int:
+    """Return the longest context of one sequence whose cache fits; one token more does not."""
     cache = _sized(model, context=1, no_weights=True).cache
-    low, high = 0, 1 << 40
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if cache.bytes_at(middle) <= room_bytes else (low, middle - 1)
-    return low
+    return largest(MOST_TOKENS, lambda tokens: cache.bytes_at(tokens) <= room_bytes)
 
 
 def _racks(model: str) -> int:
@@ -69,7 +68,7 @@ ASKED: Mapping[str, Callable[..., int | Fraction]] = {
     "cache_bytes": lambda **load: _sized(**load, no_weights=True).cache.total_bytes,
     "rank_bytes": lambda **load: max(_sized(**load, no_weights=True).cache.per_rank_bytes),
     "weight_bytes": lambda **load: _sized(**load).weights.total_bytes,
-    "longest_context": _longest,
+    "longest_context": longest_context,
     "state_in_tokens": _state_in_tokens,
     "score_bytes": lambda heads, tokens, element_bytes: heads * tokens * tokens * element_bytes,
     "pages": lambda tokens, page_tokens: -(-tokens // page_tokens),
