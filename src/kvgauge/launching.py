@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 #: Stands for the address of the machine that the command runs on.
 FIRST = "FIRST_MACHINE"
-_RAY_PORT, _DIST_PORT = 6379, 20000
+#: Where Ray, and SGLang's ranks, meet.
+RAY_PORT, DIST_PORT = 6379, 20000
 #: vLLM's flags that leave ranks, and replicas, to Ray, which knows all machines.
 RAY_RANKS = ("--distributed-executor-backend", "ray")
 RAY_REPLICAS = ("--data-parallel-backend", "ray")
@@ -75,26 +76,30 @@ def launch_of(posed: Posed, pool_bytes: int) -> Launch:
     machines = -(-ranks // most)
     engine = prepared.request.engine
     if engine == "vllm":
-        command = " ".join((command, *_ray_flags(command, prepared.request.parallelism.data)))
+        command = " ".join((command, *ray_flags(command, prepared.request.parallelism.data)))
     return Launch(command, tuple(_steps(engine, command, machines)), (*notes, _machines_note(machines, most)))
 
 
-def _ray_flags(command: str, replicas: int) -> Iterator[str]:
-    """Yield what a line for several machines lacks: without the second flag all replicas start on one."""
-    if RAY_RANKS[0] not in command:
+def ray_flags(said: Container[str], replicas: int) -> Iterator[str]:
+    """Yield what a line for several machines lacks: without the second flag all replicas start on one.
+
+    Args:
+        said: the line, or its words.
+    """
+    if RAY_RANKS[0] not in said:
         yield from RAY_RANKS
-    if replicas > 1 and RAY_REPLICAS[0] not in command:
+    if replicas > 1 and RAY_REPLICAS[0] not in said:
         yield from RAY_REPLICAS
 
 
 def _steps(engine: str, command: str, machines: int) -> Iterator[LaunchStep]:
     """Yield what starts an engine on several machines; nothing where that is not known here."""
     if engine == "vllm":
-        yield LaunchStep("first", f"ray start --head --port={_RAY_PORT}")
-        yield LaunchStep("others", f"ray start --address={FIRST}:{_RAY_PORT}")
+        yield LaunchStep("first", f"ray start --head --port={RAY_PORT}")
+        yield LaunchStep("others", f"ray start --address={FIRST}:{RAY_PORT}")
         yield LaunchStep("first", command)
     elif engine == "sglang":
-        joined = f"--nnodes {machines} --node-rank NUMBER --dist-init-addr {FIRST}:{_DIST_PORT}"
+        joined = f"--nnodes {machines} --node-rank NUMBER --dist-init-addr {FIRST}:{DIST_PORT}"
         yield LaunchStep("each", f"{command} {joined}")
 
 
@@ -142,4 +147,6 @@ def _file_word(scheme: str) -> str:
     return re.sub(r"[^\w.]+", "-", scheme.partition(",")[0])
 
 
-__all__ = ["FIRST", "RAY_RANKS", "RAY_REPLICAS", "Launch", "LaunchStep", "gpus_per_machine", "launch_of"]
+__all__ = [
+    "DIST_PORT", "FIRST", "RAY_PORT", "Launch", "LaunchStep", "gpus_per_machine", "launch_of", "ray_flags",
+]  # fmt: skip

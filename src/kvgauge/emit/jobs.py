@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from kvgauge.data import read_data
 from kvgauge.errors import FeatureUnsupportedError, InvalidRequestError, one_line
+from kvgauge.launching import gpus_per_machine as usual_gpus
 
 if TYPE_CHECKING:
     from kvgauge.fit_result import FitResult
@@ -107,7 +108,7 @@ def job_of(result: FitResult, *, gpus_per_machine: int | None = None, vendor: st
             field="engine",
         )
     spread = request.parallelism
-    most = systems_table()["gpus_per_machine"] if gpus_per_machine is None else gpus_per_machine
+    most = usual_gpus() if gpus_per_machine is None else gpus_per_machine
     if isinstance(most, bool) or not 1 <= most <= 1024:
         raise InvalidRequestError(
             f"{most!r} is no count of GPUs of a machine", hint="1 to 1024", field="gpus_per_machine"

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from kvgauge.emit.shell import RAY_PORT, SGLANG_PORT, wait_for_gpus, with_ray
+from kvgauge.emit.shell import wait_for_gpus, with_ray
 from kvgauge.errors import FeatureUnsupportedError
+from kvgauge.launching import DIST_PORT, RAY_PORT
 
 if TYPE_CHECKING:
     from kvgauge.emit.jobs import Job
@@ -82,7 +83,7 @@ def _sglang(job: Job) -> tuple[str, str]:
     bound = f"exec {job.launch} --host 0.0.0.0 --port {job.port}"
     joined = (
         f'{bound} --nnodes "$LWS_GROUP_SIZE" --node-rank "$LWS_WORKER_INDEX" '
-        f'--dist-init-addr "$LWS_LEADER_ADDRESS:{SGLANG_PORT}"'
+        f'--dist-init-addr "$LWS_LEADER_ADDRESS:{DIST_PORT}"'
     )
     return (bound, "exit 1") if job.num_machines == 1 else (joined, joined)
 

@@ -5,23 +5,19 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
-from kvgauge.launching import RAY_RANKS, RAY_REPLICAS
+from kvgauge.launching import DIST_PORT, RAY_PORT, ray_flags
 
 if TYPE_CHECKING:
     from kvgauge.emit.jobs import Job
 
-RAY_PORT = 6379
-SGLANG_PORT = 20000
 RPC_PORT = 50052
 
 
 def with_ray(job: Job) -> str:
     """Return the launch line of vLLM with Ray named as what joins machines, where there are several."""
     words = list(job.words)
-    if job.num_machines > 1 and RAY_RANKS[0] not in words:
-        words += RAY_RANKS
-    if job.num_machines > 1 and job.data > 1 and RAY_REPLICAS[0] not in words:
-        words += RAY_REPLICAS
+    if job.num_machines > 1:
+        words += ray_flags(job.words, job.data)
     return shlex.join(words)
 
 
@@ -81,7 +77,7 @@ def sglang_script(job: Job) -> str:
     return (
         _header(job, (f"./sglang.sh NUMBER FIRST_ADDRESS   on each machine, NUMBER from 0 to {last}",))
         + f"""number="${{1:?NUMBER is missing}}"
-first="${{2:?FIRST_ADDRESS is missing}}:${{DIST_PORT:-{SGLANG_PORT}}}"
+first="${{2:?FIRST_ADDRESS is missing}}:${{DIST_PORT:-{DIST_PORT}}}"
 exec {job.launch} --nnodes {job.num_machines} --node-rank "$number" --dist-init-addr "$first"
 """
     )

@@ -9,6 +9,7 @@ from functools import lru_cache
 
 from kvgauge.data import read_data
 from kvgauge.errors import FeatureUnsupportedError
+from kvgauge.launching import gpus_per_machine
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +68,7 @@ def plan_rules() -> PlanRules:
     row = json.loads(read_data("planning.json"))
     return PlanRules(
         Fraction(row["margin_fraction"]),
-        row["machine_gpus"],
+        gpus_per_machine(),
         tuple(row["counts"]),
         row["max_tensor"],
         frozenset(row["clustered_kinds"]),
