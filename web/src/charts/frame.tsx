@@ -76,11 +76,17 @@ async function savePng(drawing: SVGSVGElement, name: string): Promise<void> {
   }
 }
 
+export interface Table {
+  head: string[];
+  rows: (string | number)[][];
+}
+
 interface Props {
   title: string;
   name: string;
   children: ComponentChildren;
-  table?: { head: string[]; rows: (string | number)[][] };
+  /** The same figures as a table, made when it is opened. */
+  table?: () => Table;
   aside?: ComponentChildren;
   lead?: ComponentChildren;
   /** Across both columns of a wide screen. */
@@ -108,27 +114,34 @@ export function ChartCard({ title, name, children, table, aside, lead, wide = fa
       </header>
       {lead}
       {children}
-      {table ? <TableTwin title={title} {...table} /> : null}
+      {table ? <TableTwin title={title} table={table} /> : null}
     </section>
   );
 }
 
 /** The figures of a chart as a table, closed until wanted. */
-export function TableTwin({ title, head, rows }: { title: string; head: string[]; rows: (string | number)[][] }) {
+export function TableTwin({ title, table }: { title: string; table: () => Table }) {
   const { t } = useText();
+  const [isOpen, setOpen] = useState(false);
   return (
-    <details class="twin">
+    <details class="twin" onToggle={(event) => setOpen(event.currentTarget.open)}>
       <summary>{t("chart.table")}</summary>
-      <div class="scroll" tabIndex={0} role="region" aria-label={title}>
-        <table>
-          <thead><tr>{head.map((cell, at) => <th scope="col" class={at ? "right" : ""}>{cell}</th>)}</tr></thead>
-          <tbody>
-            {rows.map((row) => (
-              <tr>{row.map((cell, at) => (at ? <td class="right">{cell}</td> : <th scope="row">{cell}</th>))}</tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
+      {isOpen ? <Figures title={title} {...table()} /> : null}
     </details>
+  );
+}
+
+function Figures({ title, head, rows }: { title: string } & Table) {
+  return (
+    <div class="scroll" tabIndex={0} role="region" aria-label={title}>
+      <table>
+        <thead><tr>{head.map((cell, at) => <th scope="col" class={at ? "right" : ""}>{cell}</th>)}</tr></thead>
+        <tbody>
+          {rows.map((row) => (
+            <tr>{row.map((cell, at) => (at ? <td class="right">{cell}</td> : <th scope="row">{cell}</th>))}</tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
   );
 }

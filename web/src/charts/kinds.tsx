@@ -1,4 +1,5 @@
 /** The parts of memory: one order, one colour and one pattern each, everywhere. */
+import { kept } from "../ui/kept";
 
 /** In the order of a bar. `pool` is what an engine has allocated for cache and this load leaves empty. */
 export const KINDS = ["weights", "cache", "state", "pool", "activations", "graphs", "compute", "runtime", "short", "free"] as const;
@@ -24,7 +25,7 @@ const LINES: Record<Kind, string> = {
 };
 
 /** Definitions of the patterns; `prefix` keeps two charts of one page apart. */
-export function Patterns({ prefix }: { prefix: string }) {
+export const Patterns = kept(function Patterns({ prefix }: { prefix: string }) {
   return (
     <defs>
       {KINDS.map((kind) => (
@@ -35,13 +36,13 @@ export function Patterns({ prefix }: { prefix: string }) {
       ))}
     </defs>
   );
-}
+});
 
 /** A sample of a kind for a legend. */
-export function Swatch({ kind, prefix }: { kind: Kind; prefix: string }) {
+export const Swatch = kept(function Swatch({ kind, prefix }: { kind: Kind; prefix: string }) {
   return (
     <svg class="swatch" width="16" height="16" aria-hidden="true">
       <rect x="0.5" y="0.5" width="15" height="15" rx="3" fill={`url(#${prefix}${kind})`} class="edge" />
     </svg>
   );
-}
+});

@@ -1,5 +1,5 @@
 /** Every word of the page, in two tables of the same keys. What the library says comes from it in `lang`. */
-import { usePage } from "../state/store";
+import { useLanguage } from "../state/store";
 import { en } from "./en";
 import { zh } from "./zh";
 
@@ -22,7 +22,7 @@ export function word(language: string, group: string, name: string): string {
 
 /** `say` and `word` in the language of the page. */
 export function useText(): { t: Say; w: (group: string, name: string) => string; language: string } {
-  const { language } = usePage();
+  const language = useLanguage();
   return {
     t: (key, values) => say(language, key, values),
     w: (group, name) => word(language, group, name),

@@ -1,6 +1,7 @@
 /** Answers of the server for the present question: the latest wins, the last one stays until the next is there. */
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { ApiError, post } from "../api";
+import { shared } from "./shared";
 import type { ErrorBody } from "../types";
 
 /** How long a question must stand before what takes longer is asked for. */
@@ -35,14 +36,22 @@ function mark(change: 1 | -1): void {
 
 /** How long an overtaken question may still run. */
 const PATIENCE_MS = 400;
-const NOTHING: Answer<never> = { value: null, error: null, stale: true };
+
+/** An answer and the question that it is to. */
+interface Held<T> {
+  key: string;
+  value: T | null;
+  error: ErrorBody | null;
+}
+
+const NOTHING: Held<never> = { key: "", value: null, error: null };
 
 /**
  * Ask `path` for `body` whenever it changes. One request is under way at a time: while it is, only the newest
  * question waits, so that a slider never queues requests. A body of null asks nothing.
  */
 export function useAnswer<T>(path: string, body: Record<string, unknown> | null): Answer<T> {
-  const [answer, setAnswer] = useState<Answer<T>>(NOTHING);
+  const [held, setHeld] = useState<Held<T>>(NOTHING);
   const wanted = useRef<{ key: string; body: Record<string, unknown> | null }>({ key: "", body: null });
   const busy = useRef<AbortController | null>(null);
   const running = useRef("");
@@ -55,21 +64,21 @@ export function useAnswer<T>(path: string, body: Record<string, unknown> | null)
     while (alive.current && wanted.current.key && wanted.current.key !== done) {
       const { key: asked, body: sent } = wanted.current;
       running.current = asked;
-      let next: Answer<T>;
+      let value: T | null = null;
+      let error: ErrorBody | null = null;
       busy.current = new AbortController();
       mark(1);
       try {
-        next = { value: await post<T>(path, sent, busy.current.signal), error: null, stale: false };
+        value = await post<T>(path, sent, busy.current.signal);
       } catch (problem) {
         if ((problem as Error).name === "AbortError") continue;
-        const error = problem instanceof ApiError ? problem.body : { code: "page", message: String(problem), hint: null, field: null };
-        next = { value: null, error, stale: false };
+        error = problem instanceof ApiError ? problem.body : { code: "page", message: String(problem), hint: null, field: null };
       } finally {
         mark(-1);
       }
       done = asked;
       if (!alive.current) break;
-      if (wanted.current.key) setAnswer({ ...next, stale: wanted.current.key !== asked });
+      if (wanted.current.key) setHeld((last) => ({ key: asked, value: shared(last.value, value), error }));
     }
     busy.current = null;
   };
@@ -78,13 +87,13 @@ export function useAnswer<T>(path: string, body: Record<string, unknown> | null)
     alive.current = true;
     return () => void (alive.current = false);
   }, []);
-  useEffect(() => {
+  // Before the frame is drawn: the server works while the browser does.
+  useLayoutEffect(() => {
     wanted.current = { key, body };
     if (!key) {
-      setAnswer(NOTHING);
+      setHeld(NOTHING);
       return;
     }
-    setAnswer((last) => ({ ...last, stale: true }));
     void run();
     // A question that the newest one has overtaken is given up, so that a slow hub holds nothing back.
     const late = setTimeout(() => {
@@ -92,5 +101,6 @@ export function useAnswer<T>(path: string, body: Record<string, unknown> | null)
     }, PATIENCE_MS);
     return () => clearTimeout(late);
   }, [key]);
-  return answer;
+  const stale = held.key !== key;
+  return useMemo(() => ({ value: held.value, error: held.error, stale }), [held, stale]);
 }

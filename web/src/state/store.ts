@@ -1,5 +1,5 @@
 /** The one state of the page: the question (mirrored in the address), the language, and who wants to know. */
-import { useEffect, useState } from "preact/hooks";
+import { useLayoutEffect, useState } from "preact/hooks";
 import { DEFAULTS, readAddress, writeAddress, type Question } from "./question";
 
 export type Language = "en" | "zh";
@@ -92,16 +92,29 @@ export function current(): Page {
   return page;
 }
 
-/** The present state, for a component that follows it. */
-export function usePage(): Page {
-  const [seen, setSeen] = useState(page);
-  useEffect(() => {
-    const listener = () => setSeen(page);
+const whole = (of: Page) => of;
+const languageIn = (of: Page) => of.language;
+
+/** A part of the present state, for a component that is drawn anew only where that part changes. */
+export function useFollowed<T>(of: (page: Page) => T): T {
+  const [seen, setSeen] = useState(() => of(page));
+  useLayoutEffect(() => {
+    const listener = () => setSeen(() => of(page));
     listeners.add(listener);
     listener();
     return () => void listeners.delete(listener);
   }, []);
   return seen;
+}
+
+/** The present state, for a component that follows it. */
+export function usePage(): Page {
+  return useFollowed(whole);
+}
+
+/** The language alone: a component that needs no more is not drawn anew with every move of a slider. */
+export function useLanguage(): Language {
+  return useFollowed(languageIn);
 }
 
 window.addEventListener("hashchange", () => {

@@ -1,4 +1,6 @@
 /** Icons, drawn with the text's colour. */
+import { kept } from "./kept";
+
 const PATHS = {
   check: "M4.5 12.5l5 5 10-11",
   tight: "M4 10c3-3 5 2 8 0s5-3 8 0M4 16c3-3 5 2 8 0s5-3 8 0",
@@ -23,10 +25,10 @@ const PATHS = {
 export type IconName = keyof typeof PATHS;
 
 /** One icon; decoration, so hidden from screen readers. */
-export function Icon({ name }: { name: IconName }) {
+export const Icon = kept(function Icon({ name }: { name: IconName }) {
   return (
     <svg class="icon" viewBox="0 0 24 24" aria-hidden="true" focusable="false">
       <path d={PATHS[name]} />
     </svg>
   );
-}
+});

@@ -8,9 +8,10 @@ import { useText } from "../i18n";
 import type { Answer } from "../state/answers";
 import { commandOf, fitBody, sizeBody } from "../state/request";
 import { usePage } from "../state/store";
-import type { Allocation, FitAnswer, SizeAnswer } from "../types";
+import type { Allocation, FitAnswer, Layer, SizeAnswer, WeightsAnswer } from "../types";
 import { CopyButton } from "../ui/copy";
 import type { Part } from "../ui/derivation";
+import { kept } from "../ui/kept";
 import { Num } from "../ui/num";
 import { Assumptions } from "./assumptions";
 import { Change } from "./change";
@@ -43,13 +44,13 @@ function FitBars({ fit, size, context, sequences }: { fit: FitAnswer; size: Size
   const whole = worst?.memory_bytes ?? segments.reduce((sum, part) => sum + part.bytes, 0);
   return (
     <ChartCard wide title={t("bars.title")} name="memory" aside={<span class="card-aside">{fit.devices.length > bars.length ? t("bars.shown", { shown: bars.length, all: fit.devices.length }) : ""}</span>}
-      table={{
+      table={() => ({
         head: [t("bars.device"), t("parts.name"), t("parts.bytes"), t("parts.exact"), t("assume.range"), t("parts.grade")],
         rows: fit.devices.flatMap((device) => [
           ...device.allocations.map((one) => [device.place, label(one), bytes(one.bytes), exactBytes(one.bytes), `${bytes(one.low_bytes)} – ${bytes(one.high_bytes)}`, w("grade", one.grade)]),
           [device.place, w("kind", "free"), device.free_bytes === null ? "—" : bytes(device.free_bytes), device.free_bytes === null ? "—" : exactBytes(device.free_bytes), "—", "—"],
         ]),
-      }}>
+      })}>
       <Bars bars={bars} limit={limit} summary={`${t("bars.title")}: ${fit.verdict.sentence}`} />
       <Legend segments={segments} whole={whole} free={fit.verdict.fits ? (worst?.free_bytes ?? null) : null} parts={{ ...kinds, pool: kinds.cache ?? [] }} steps={STEPS} />
     </ChartCard>
@@ -65,10 +66,10 @@ function SizeBars({ size }: { size: SizeAnswer }) {
   const label = (one: Allocation) => w("allocation", one.name);
   return (
     <ChartCard wide title={t("bars.title.size")} name="memory"
-      table={{
+      table={() => ({
         head: [t("bars.device"), t("parts.name"), t("parts.bytes"), t("parts.exact"), t("parts.grade")],
         rows: allocations.map((one) => [one.place, label(one), bytes(one.bytes), exactBytes(one.bytes), w("grade", one.grade)]),
-      }}>
+      })}>
       <Bars bars={bars} limit={null} summary={t("bars.title.size")} />
       <Legend segments={segments} whole={segments.reduce((sum, part) => sum + part.bytes, 0)} free={null} parts={byKind(first, label)} steps={STEPS} />
     </ChartCard>
@@ -97,10 +98,8 @@ function SizeHead({ size, context, sequences, stale }: { size: SizeAnswer; conte
   );
 }
 
-function Weights({ size }: { size: SizeAnswer }) {
+const Weights = kept(function Weights({ weights }: { weights: WeightsAnswer }) {
   const { t, w } = useText();
-  const { weights } = size;
-  if (!weights) return null;
   return (
     <section class="card" aria-label={t("weights.title")}>
       <header class="card-head">
@@ -126,7 +125,7 @@ function Weights({ size }: { size: SizeAnswer }) {
       </div>
     </section>
   );
-}
+});
 
 /** The card with the command that starts the engine, and the one that asks this question. */
 function Commands({ launch }: { launch: string | null }) {
@@ -147,6 +146,12 @@ function Commands({ launch }: { launch: string | null }) {
       {block(t("command.own"), own)}
     </section>
   );
+}
+
+const NO_LAYERS: readonly Layer[] = [];
+
+function LayersOf({ size }: { size: SizeAnswer }) {
+  return <Layers layers={size.cache.layers ?? NO_LAYERS} groups={size.cache.groups} numLayers={size.model.num_layers} />;
 }
 
 interface Props {
@@ -178,7 +183,7 @@ export function AnswerView({ fit, size, context }: Props) {
       <Change fit={answer} />
       <Assumptions allocations={worst?.allocations ?? []} request={answer.request} notes={answer.notes} />
       <Commands launch={answer.launch_command} />
-      {sized ? <><Layers size={sized} /><Weights size={sized} /></> : null}
+      {sized ? <><LayersOf size={sized} />{sized.weights ? <Weights weights={sized.weights} /> : null}</> : null}
     </div>
   );
 }
@@ -194,8 +199,8 @@ function SizedOnly({ size, context, stale, share = false }: { size: SizeAnswer; 
       <Growth size={size} fit={null} context={context} sequences={question.sequences} />
       <Assumptions allocations={size.engine?.allocations ?? []} request={size.request} notes={size.notes} />
       <Commands launch={null} />
-      <Layers size={size} />
-      <Weights size={size} />
+      <LayersOf size={size} />
+      {size.weights ? <Weights weights={size.weights} /> : null}
     </>
   );
 }

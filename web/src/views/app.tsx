@@ -3,12 +3,13 @@ import { useEffect, useState } from "preact/hooks";
 import { get } from "../api";
 import { useText } from "../i18n";
 import { useAnswer, useRested } from "../state/answers";
-import { VIEWS } from "../state/question";
+import { VIEWS, type Question } from "../state/question";
 import { compareBody, fitBody, planBody, sizeBody } from "../state/request";
 import { remember } from "../state/recent";
-import { ask, speak, store, stored, usePage, type Language } from "../state/store";
+import { ask, speak, store, stored, useFollowed, usePage, type Language } from "../state/store";
 import type { CompareAnswer, EngineRow, FitAnswer, PlanAnswer, SizeAnswer } from "../types";
 import { Icon, type IconName } from "../ui/icons";
+import { kept } from "../ui/kept";
 import { AnswerView } from "./answer";
 import { Ask } from "./ask";
 import { CompareAsk, CompareView } from "./compare";
@@ -50,9 +51,9 @@ function LanguageSwitch() {
   );
 }
 
-function Head() {
+const Head = kept(function Head() {
   const { t } = useText();
-  const { question } = usePage();
+  const shown = useFollowed(viewOf);
   return (
     <header class="top">
       <a class="brand" href="#fit" aria-label="kvgauge">
@@ -61,7 +62,7 @@ function Head() {
       </a>
       <nav aria-label={t("nav.title")}>
         {VIEWS.map((view) => (
-          <a href={`#${view}`} aria-current={question.view === view ? "page" : undefined}
+          <a href={`#${view}`} aria-current={shown === view ? "page" : undefined}
             onClick={(event) => {
               event.preventDefault();
               ask({ view });
@@ -71,7 +72,9 @@ function Head() {
       <div class="top-tools"><LanguageSwitch /><ThemeSwitch /></div>
     </header>
   );
-}
+});
+
+const viewOf = ({ question }: { question: Question }) => question.view;
 
 /** The engines that the library knows; asked for once. */
 function useEngines(language: string): EngineRow[] {

@@ -3,6 +3,7 @@ import { bytes, exactBytes } from "../format";
 import { useText } from "../i18n";
 import type { Allocation, Note, RequestInfo } from "../types";
 import { Icon } from "../ui/icons";
+import { kept } from "../ui/kept";
 import { GradeMark } from "./grade";
 
 function Range({ one, widest }: { one: Allocation; widest: number }) {
@@ -24,7 +25,7 @@ interface Props {
 }
 
 /** The card of assumptions. */
-export function Assumptions({ allocations, request, notes }: Props) {
+export const Assumptions = kept(function Assumptions({ allocations, request, notes }: Props) {
   const { t, w } = useText();
   const estimates = allocations.filter((one) => one.low_bytes !== one.high_bytes && one.kind !== "cache");
   const widest = Math.max(0, ...estimates.map((one) => one.high_bytes));
@@ -64,4 +65,4 @@ export function Assumptions({ allocations, request, notes }: Props) {
       ) : null}
     </section>
   );
-}
+});

@@ -2,9 +2,10 @@
 import { count } from "../format";
 import { useText } from "../i18n";
 import type { Question } from "../state/question";
-import { ask, usePage } from "../state/store";
+import { ask, useFollowed } from "../state/store";
 import type { FitAnswer, Suggestion } from "../types";
 import { Icon } from "../ui/icons";
+import { kept } from "../ui/kept";
 import { Num } from "../ui/num";
 
 /** Keywords of the library's `fit` under the names of the question. */
@@ -12,7 +13,7 @@ const TEXTS: Record<string, keyof Question> = { kv_dtype: "kv", weights: "weight
 const COUNTS = ["sequences", "tp", "pp", "dp", "ep", "dcp", "mtp"] as const;
 
 /** What pressing a suggestion sets: the keywords that it changes; null where the page has no field for one. */
-export function changeOf(suggestion: Suggestion, question: Question): Partial<Question> | null {
+export function changeOf(suggestion: Suggestion, args: string): Partial<Question> | null {
   const found: Record<string, unknown> = {};
   for (const [name, value] of Object.entries(suggestion.change ?? {})) {
     if (name === "gpu_file" || value === null) {
@@ -26,12 +27,14 @@ export function changeOf(suggestion: Suggestion, question: Question): Partial<Qu
       const [engine = "", version = ""] = String(value).split("@");
       Object.assign(found, { engine, version });
     } else if ((COUNTS as readonly string[]).includes(name)) found[name] = Number(value);
-    else if (name === "engine_args") found.args = [question.args, String(value)].filter(Boolean).join(" ");
+    else if (name === "engine_args") found.args = [args, String(value)].filter(Boolean).join(" ");
     else if (TEXTS[name]) found[TEXTS[name]] = String(value);
     else return null;
   }
   return Object.keys(found).length ? (found as Partial<Question>) : null;
 }
+
+const argsOf = ({ question }: { question: Question }) => question.args;
 
 function Try({ change }: { change: Partial<Question> }) {
   const { t } = useText();
@@ -39,9 +42,9 @@ function Try({ change }: { change: Partial<Question> }) {
 }
 
 /** The card of what would change the answer. */
-export function Change({ fit }: { fit: FitAnswer }) {
+export const Change = kept(function Change({ fit }: { fit: FitAnswer }) {
   const { t, w } = useText();
-  const { question } = usePage();
+  const args = useFollowed(argsOf);
   const { max_context_tokens: longest, max_sequences: most, kv_pool: pool, request } = fit;
   const facts = (by: string) => [t("change.limitedBy", { what: w("limited", by) })];
   return (
@@ -74,7 +77,7 @@ export function Change({ fit }: { fit: FitAnswer }) {
           </li>
         ) : null}
         {fit.suggestions.map((suggestion) => {
-          const change = changeOf(suggestion, question);
+          const change = changeOf(suggestion, args);
           return (
             <li class="suggestion">
               <span class={`mark ${suggestion.fits ? "mark-fits" : ""}`}><Icon name={suggestion.fits ? "check" : "arrow"} /></span>
@@ -86,7 +89,7 @@ export function Change({ fit }: { fit: FitAnswer }) {
       </ul>
     </section>
   );
-}
+});
 
 function poolFacts(fit: FitAnswer, t: ReturnType<typeof useText>["t"]): string[] {
   const { kv_pool: pool } = fit;

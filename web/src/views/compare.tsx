@@ -118,14 +118,14 @@ export function CompareView({ answer }: { answer: Answer<CompareAnswer> }) {
       {sized.length ? (
         <>
           <ChartCard title={t("compare.curve")} name="compare-curve" lead={<LineLegend lines={lines} />}
-            table={{
+            table={() => ({
               head: [t("unit.tokens"), ...lines.map((line) => line.name)],
               rows: [1024, 4096, 16384, 32768, 65536, 131072, 262144, 524288, 1048576].filter((at) => at <= end).map((at) => [count(at), ...lines.map((line) => bytes(line.at(at)))]),
-            }}>
+            })}>
             <Curve lines={lines} end={end} context={context} limit={null} longest={null} summary={t("compare.curve")} onPick={(tokens) => ask({ context: tokens })} />
           </ChartCard>
           <ChartCard title={t("compare.bars")} name="compare-bars"
-            table={{ head: [t("ask.model"), t("kind.weights"), t("kind.cache")], rows: sized.map((row) => [row.model.id, row.weights ? bytes(row.weights.total_bytes) : "—", bytes(row.cache.total_bytes)]) }}>
+            table={() => ({ head: [t("ask.model"), t("kind.weights"), t("kind.cache")], rows: sized.map((row) => [row.model.id, row.weights ? bytes(row.weights.total_bytes) : "—", bytes(row.cache.total_bytes)]) })}>
             <Bars limit={null} summary={t("compare.bars")} bars={sized.map((row, at) => ({
               label: String(at + 1),
               capacity: null,

@@ -51,10 +51,10 @@ export function Growth({ size, fit, context, sequences }: Props) {
           {" · "}<Num value={held} topic={{ title: line.name, steps: ["total", "per_rank", "rank."] }} /> {perGpu ? t("growth.onGpu", { sequences: count(sequences) }) : t("growth.all", { sequences: count(sequences) })}
         </p>
       }
-      table={{
+      table={() => ({
         head: [t("unit.tokens"), t("growth.sequence"), line.name],
         rows: points.map((at) => [count(at), `${bytes(sequenceBytes(cache, at))} (${exactBytes(sequenceBytes(cache, at))})`, bytes(line.at(at))]),
-      }}>
+      })}>
       <Curve lines={[line]} end={end} context={context} limit={limit} longest={longest} summary={summary} onPick={(tokens) => ask({ context: tokens })} />
     </ChartCard>
   );

@@ -137,7 +137,7 @@ function Generation({ walk }: { walk: Walk }) {
         <figure><figcaption>{t("walk.held", { dtype: walk.generation.cache_dtype })}</figcaption><BarList summary={t("walk.held", { dtype: "" })} rows={steps.map((step) => ({ label: shown(step.chosen.text), value: step.held_bytes, text: bytes(step.held_bytes), tone: 0 }))} /></figure>
         <figure><figcaption>{t("walk.rows")}</figcaption><BarList summary={t("walk.rows")} rows={[{ label: t("walk.with"), value: rows, text: count(rows), tone: 0 }, { label: t("walk.without"), value: without, text: count(without), tone: 1 }]} /></figure>
       </div>
-      <TableTwin title={t("walk.7")} head={[t("walk.chosen"), t("walk.held", { dtype: "" }), "kvgauge size", t("walk.with"), t("walk.without")]} rows={steps.map((step) => [`${shown(step.chosen.text)} ${(100 * step.chosen.share).toFixed(1)} %`, exactBytes(step.held_bytes), exactBytes(step.size_bytes), step.rows, step.rows_without_cache])} />
+      <TableTwin title={t("walk.7")} table={() => ({ head: [t("walk.chosen"), t("walk.held", { dtype: "" }), "kvgauge size", t("walk.with"), t("walk.without")], rows: steps.map((step) => [`${shown(step.chosen.text)} ${(100 * step.chosen.share).toFixed(1)} %`, exactBytes(step.held_bytes), exactBytes(step.size_bytes), step.rows, step.rows_without_cache]) })} />
     </>
   );
 }

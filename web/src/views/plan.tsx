@@ -92,7 +92,7 @@ export function PlanView({ answer }: { answer: Answer<PlanAnswer> }) {
       </section>
       <Share json={answer.value} markdown={() => markdown("plan", { ...planBody(question), lang: language })} />
       {path.length ? (
-        <ChartCard title={t("plan.path")} name="decision-path" table={{ head: [t("plan.question"), t("plan.answer"), t("plan.because")], rows: path.map((step) => [step.question, step.answer, step.because]) }}>
+        <ChartCard title={t("plan.path")} name="decision-path" table={() => ({ head: [t("plan.question"), t("plan.answer"), t("plan.because")], rows: path.map((step) => [step.question, step.answer, step.because]) })}>
           <Tree path={path} />
         </ChartCard>
       ) : null}
