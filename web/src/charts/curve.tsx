@@ -12,6 +12,8 @@ export interface Line {
   /** Bytes at a context, from the library's terms. */
   at: (tokens: number) => bigint;
   terms: readonly Term[];
+  /** Which of the line colours; models keep theirs, whatever stands beside them. */
+  tone: number;
 }
 
 interface Props {
@@ -109,7 +111,7 @@ export function Curve({ lines, end, context, limit, longest, summary, onPick }: 
           return (
             <g>
               {at === 0 && lines.length === 1 ? <polygon points={`${PAD.left},${y(0)} ${path.join(" ")} ${x(end)},${y(0)}`} class="area" /> : null}
-              <polyline points={path.join(" ")} class={`line line-${at}`} />
+              <polyline points={path.join(" ")} class={`line line-${line.tone}`} />
             </g>
           );
         })}

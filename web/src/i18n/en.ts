@@ -1,5 +1,6 @@
 /** English. */
 export const en = {
+  "address.ignored": "Ignored in the address, as it is not understood here:",
   "answer.title": "Answer",
   "ask.args": "Engine flags",
   "ask.config": "Config",

@@ -2,6 +2,7 @@
 import type { en } from "./en";
 
 export const zh: Record<keyof typeof en, string> = {
+  "address.ignored": "地址中看不懂、已忽略的部分：",
   "answer.title": "答案",
   "ask.args": "引擎参数",
   "ask.config": "配置",

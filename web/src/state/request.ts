@@ -1,9 +1,6 @@
 /** From a question to what is sent to the API, and to the command that asks the same at a terminal. */
 import type { Question } from "./question";
-
-/** Topics of "learn" that take a model, and those that take tokens. */
-export const LEARN_MODEL: ReadonlySet<string> = new Set(["activations", "flash", "pipeline"]);
-export const LEARN_TOKENS: ReadonlySet<string> = new Set(["activations", "flash", "mechanisms", "pipeline"]);
+import { LEARN_MODEL, LEARN_TOKENS } from "./topics";
 
 export type Body = Record<string, unknown>;
 
@@ -50,14 +47,22 @@ export function modelOf(question: Question): unknown {
   }
 }
 
+/** What an engine may take of a card. A share that is no number is sent as it stands: the library says so. */
+function shareBody(question: Question): Body {
+  const body: Body = {};
+  const share = question.utilization.trim();
+  if (share) body.utilization = Number.isNaN(Number(share)) ? share : Number(share);
+  if (question.reserve.trim()) body.reserve = question.reserve.trim();
+  return body;
+}
+
 /** The device part of a fit. */
 export function deviceBody(question: Question): Body {
   const body: Body = {};
   const counted = (name: string) => (question.count > 1 ? `${name}:${question.count}` : name);
   if (question.target === "memory") body.memory = counted(question.memory);
   else body.gpu = counted(question.gpu);
-  if (question.utilization.trim()) body.utilization = Number(question.utilization);
-  if (question.reserve.trim()) body.reserve = question.reserve.trim();
+  Object.assign(body, shareBody(question));
   return body;
 }
 
@@ -75,9 +80,7 @@ export function fitBody(question: Question): Body {
 export function planBody(question: Question): Body {
   const body: Body = { model: modelOf(question), ...loadBody(question) };
   if (question.only.trim()) body.gpu = question.only.trim();
-  if (question.utilization.trim()) body.utilization = Number(question.utilization);
-  if (question.reserve.trim()) body.reserve = question.reserve.trim();
-  return body;
+  return { ...body, ...shareBody(question) };
 }
 
 export function compareBody(question: Question): Body {

@@ -7,10 +7,13 @@ export type Language = "en" | "zh";
 interface Page {
   question: Question;
   language: Language;
+  /** What the address said that was not understood. */
+  ignored: readonly string[];
 }
 
 const listeners = new Set<() => void>();
-let page: Page = { question: { ...DEFAULTS }, language: "en" };
+const newest = new Map<string, string>();
+let page: Page = { question: { ...DEFAULTS }, language: "en", ignored: [] };
 let written = "";
 let timer = 0;
 
@@ -45,15 +48,25 @@ function tell(): void {
 
 /** Take the question from the address. */
 export function load(): void {
-  const { question, language } = readAddress(location.hash);
-  page = { question, language: languageOf(language) };
+  const { question, language, ignored } = readAddress(location.hash);
+  page = { question, language: languageOf(language), ignored };
   document.documentElement.lang = page.language === "zh" ? "zh-CN" : "en";
   tell();
 }
 
-/** The address of the present view, complete with the server it is on. */
+/** Take notice of the version that an engine's name alone means to this server. */
+export function knowNewest(engine: string, version: string | null): void {
+  if (version) newest.set(engine, version);
+}
+
+/** The question with the version of its engine named, so that it means the same to a later server. */
+export function pinned(question: Question): Question {
+  return { ...question, version: question.version || (newest.get(question.engine) ?? "") };
+}
+
+/** The address of the present view, complete with the server it is on and the version of the engine. */
 export function permalink(): string {
-  return location.href.split("#")[0] + writeAddress(page.question, page.language);
+  return location.href.split("#")[0] + writeAddress(pinned(page.question), page.language);
 }
 
 function writeSoon(push: boolean): void {
@@ -73,7 +86,7 @@ function writeSoon(push: boolean): void {
 /** Change the question; a new view is a new entry of the browser's history. */
 export function ask(change: Partial<Question>): void {
   const push = change.view !== undefined && change.view !== page.question.view;
-  page = { ...page, question: { ...page.question, ...change } };
+  page = { ...page, question: { ...page.question, ...change }, ignored: [] };
   writeSoon(push);
   tell();
 }

@@ -7,7 +7,7 @@ import { markdown } from "../api";
 import { useText } from "../i18n";
 import type { Answer } from "../state/answers";
 import { commandOf, fitBody, sizeBody } from "../state/request";
-import { usePage } from "../state/store";
+import { pinned, usePage } from "../state/store";
 import type { Allocation, FitAnswer, Layer, SizeAnswer, WeightsAnswer } from "../types";
 import { CopyButton } from "../ui/copy";
 import type { Part } from "../ui/derivation";
@@ -131,7 +131,7 @@ const Weights = kept(function Weights({ weights }: { weights: WeightsAnswer }) {
 function Commands({ launch }: { launch: string | null }) {
   const { t } = useText();
   const { question } = usePage();
-  const own = commandOf(question);
+  const own = commandOf(pinned(question));
   const block = (title: string, text: string) => (
     <div class="command">
       <span class="command-title">{title}</span>

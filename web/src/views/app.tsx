@@ -6,7 +6,7 @@ import { useAnswer, useRested } from "../state/answers";
 import { VIEWS, type Question } from "../state/question";
 import { compareBody, fitBody, planBody, sizeBody } from "../state/request";
 import { remember } from "../state/recent";
-import { ask, speak, store, stored, useFollowed, usePage, type Language } from "../state/store";
+import { ask, knowNewest, speak, store, stored, useFollowed, usePage, type Language } from "../state/store";
 import type { CompareAnswer, EngineRow, FitAnswer, PlanAnswer, SizeAnswer } from "../types";
 import { Icon, type IconName } from "../ui/icons";
 import { kept } from "../ui/kept";
@@ -80,9 +80,25 @@ const viewOf = ({ question }: { question: Question }) => question.view;
 function useEngines(language: string): EngineRow[] {
   const [rows, setRows] = useState<EngineRow[]>([]);
   useEffect(() => {
-    get<{ engines: EngineRow[] }>("engines", { lang: language }).then((answer) => setRows(answer.engines), () => undefined);
+    get<{ engines: EngineRow[] }>("engines", { lang: language }).then(({ engines }) => {
+      for (const row of engines) knowNewest(row.name, row.newest_version);
+      setRows(engines);
+    }, () => undefined);
   }, []);
   return rows;
+}
+
+const ignoredIn = ({ ignored }: { ignored: readonly string[] }) => ignored;
+
+/** What of the address was not understood, until the question changes. */
+function Ignored() {
+  const { t } = useText();
+  const ignored = useFollowed(ignoredIn);
+  return (
+    <div role="status">
+      {ignored.length ? <p class="ignored"><Icon name="warn" /><span>{t("address.ignored")} {ignored.map((text) => <code>{text}</code>)}</span></p> : null}
+    </div>
+  );
 }
 
 /** Everything. */
@@ -118,6 +134,7 @@ export function App() {
           {asksModel ? <Ask engines={engines} model={size.value?.model ?? fit.value?.model ?? null} context={context} numGpus={fit.value?.request.num_gpus ?? null} /> : view === "compare" ? <CompareAsk engines={engines} /> : view === "verify" ? <VerifyAsk /> : <LearnAsk />}
         </aside>
         <section id="answer" class="pane" tabIndex={-1} aria-label={t("answer.title")}>
+          <Ignored />
           {view === "fit" ? <AnswerView fit={fit} size={size} context={context} /> : null}
           {view === "plan" ? <PlanView answer={plan} /> : null}
           {view === "compare" ? <CompareView answer={compare} /> : null}

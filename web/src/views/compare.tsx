@@ -9,6 +9,7 @@ import { useText } from "../i18n";
 import { markdown } from "../api";
 import type { Answer } from "../state/answers";
 import { compareBody, loadBody } from "../state/request";
+import { MAX_MODELS } from "../state/question";
 import { ask, usePage } from "../state/store";
 import type { CompareAnswer, EngineRow, SizeAnswer } from "../types";
 import { Combobox } from "../ui/combobox";
@@ -18,9 +19,6 @@ import { Slider } from "../ui/slider";
 import { EngineFields, findModels } from "./ask";
 import { Problem } from "./problem";
 import { Share } from "./share";
-
-/** As many as a screen holds. */
-export const MAX_MODELS = 6;
 
 /** The question of a comparison: models, and the load that they share. */
 export function CompareAsk({ engines }: { engines: EngineRow[] }) {
@@ -76,7 +74,7 @@ export function CompareView({ answer }: { answer: Answer<CompareAnswer> }) {
   const first = sized[0];
   const end = Math.max(4096, ...sized.map((row) => row.request.context_tokens));
   const context = first?.request.context_tokens ?? end;
-  const lines: Line[] = sized.map((row) => ({ name: row.model.id, terms: row.cache.terms, at: (tokens) => BigInt(row.request.sequences) * sequenceBytes(row.cache, tokens) }));
+  const lines: Line[] = sized.map((row) => ({ tone: rows.indexOf(row), name: row.model.id, terms: row.cache.terms, at: (tokens) => BigInt(row.request.sequences) * sequenceBytes(row.cache, tokens) }));
   const smallest = sized.reduce<SizeAnswer | null>((best, row) => (best === null || row.cache.total_bytes < best.cache.total_bytes ? row : best), null);
   return (
     <div class="answer" aria-busy={answer.stale}>
@@ -98,8 +96,8 @@ export function CompareView({ answer }: { answer: Answer<CompareAnswer> }) {
               {rows.map((row, at) =>
                 isSize(row) ? (
                   <tr>
-                    <th scope="row"><span class={`line-mark mark-${sized.indexOf(row)}`} aria-hidden="true">{sized.indexOf(row) + 1}</span><a href={`#fit?model=${encodeURIComponent(row.model.id)}`} onClick={(event) => { event.preventDefault(); ask({ view: "fit", model: row.model.id, config: "" }); }}>{row.model.id}</a>{row.notes.filter((note) => note.level === "warning").map((note) => <small class="note-warning">{note.message}</small>)}</th>
-                    <td>{w("family", row.cache.family)}</td>
+                    <th scope="row"><span class={`line-mark mark-${at}`} aria-hidden="true">{at + 1}</span><a href={`#fit?model=${encodeURIComponent(row.model.id)}`} onClick={(event) => { event.preventDefault(); ask({ view: "fit", model: row.model.id, config: "" }); }}>{row.model.id}</a>{row.notes.filter((note) => note.level === "warning").map((note) => <small class="note-warning">{note.message}</small>)}</th>
+                    <td class="design">{w("family", row.cache.family)}</td>
                     <td class="right strong"><Num value={row.cache.total_bytes} topic={{ title: row.model.id, steps: ["total", "per_sequence", "group."], ask: one(row.model.id) }} /></td>
                     <td class="right">{row.comparison?.ratio != null ? `${three(row.comparison.ratio)}×` : "—"}</td>
                     <td class="right"><Num value={row.cache.growth_bytes_per_token} topic={{ title: `${row.model.id}: ${t("growth.perToken")}`, steps: ["growth", "group."], ask: one(row.model.id) }} /></td>
@@ -108,7 +106,7 @@ export function CompareView({ answer }: { answer: Answer<CompareAnswer> }) {
                     <td class="right">{row.weights ? parameters(row.weights.num_parameters) : "—"}</td>
                   </tr>
                 ) : (
-                  <tr class="row-error"><th scope="row">{question.models[at] ?? ""}</th><td colSpan={7}><Icon name="warn" /> {row.error.message}{row.error.hint ? ` · ${row.error.hint}` : ""}</td></tr>
+                  <tr class="row-error"><th scope="row"><span class={`line-mark mark-${at}`} aria-hidden="true">{at + 1}</span>{question.models[at] ?? ""}</th><td colSpan={7}><Icon name="warn" /> {row.error.message}{row.error.hint ? ` · ${row.error.hint}` : ""}</td></tr>
                 ),
               )}
             </tbody>
@@ -126,8 +124,8 @@ export function CompareView({ answer }: { answer: Answer<CompareAnswer> }) {
           </ChartCard>
           <ChartCard title={t("compare.bars")} name="compare-bars"
             table={() => ({ head: [t("ask.model"), t("kind.weights"), t("kind.cache")], rows: sized.map((row) => [row.model.id, row.weights ? bytes(row.weights.total_bytes) : "—", bytes(row.cache.total_bytes)]) })}>
-            <Bars limit={null} summary={t("compare.bars")} bars={sized.map((row, at) => ({
-              label: String(at + 1),
+            <Bars limit={null} summary={t("compare.bars")} bars={sized.map((row) => ({
+              label: String(rows.indexOf(row) + 1),
               capacity: null,
               segments: [{ kind: "weights" as const, bytes: row.weights?.total_bytes ?? 0 }, { kind: "cache" as const, bytes: row.cache.total_bytes }],
             }))} />
@@ -141,9 +139,9 @@ export function CompareView({ answer }: { answer: Answer<CompareAnswer> }) {
 function LineLegend({ lines }: { lines: Line[] }) {
   return (
     <ul class="line-legend">
-      {lines.map((line, at) => (
+      {lines.map((line) => (
         <li key={line.name}>
-          <svg width="28" height="10" aria-hidden="true"><line x1="1" x2="27" y1="5" y2="5" class={`line line-${at}`} /></svg>
+          <svg width="28" height="10" aria-hidden="true"><line x1="1" x2="27" y1="5" y2="5" class={`line line-${line.tone}`} /></svg>
           <span>{line.name}</span>
         </li>
       ))}

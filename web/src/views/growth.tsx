@@ -19,7 +19,7 @@ interface Props {
 function gpuLine(size: SizeAnswer, sequences: number, name: string): Line | null {
   const rank = size.cache.rank_terms;
   if (!rank) return null;
-  return { name, terms: rank.terms, at: (tokens) => rankBytes(size.cache, sequences, size.request.data_parallel, tokens) ?? 0n };
+  return { name, tone: 0, terms: rank.terms, at: (tokens) => rankBytes(size.cache, sequences, size.request.data_parallel, tokens) ?? 0n };
 }
 
 /** The card with the curve. */
@@ -28,7 +28,7 @@ export function Growth({ size, fit, context, sequences }: Props) {
   const { cache } = size;
   const ranks = cache.per_rank_bytes.length;
   const perGpu = fit ? gpuLine(size, sequences, t("curve.perGpu")) : null;
-  const whole: Line = { name: t("curve.all"), terms: cache.terms, at: (tokens) => BigInt(sequences) * sequenceBytes(cache, tokens) };
+  const whole: Line = { name: t("curve.all"), tone: 0, terms: cache.terms, at: (tokens) => BigInt(sequences) * sequenceBytes(cache, tokens) };
   const line = perGpu ?? whole;
   const pools = fit?.devices.map((device) => device.allocations.find((one) => one.kind === "cache")?.bytes ?? Infinity) ?? [];
   const room = pools.length ? Math.min(...pools) : Infinity;

@@ -4,7 +4,7 @@ import { get } from "../api";
 import { count, parseTokens } from "../format";
 import { useText } from "../i18n";
 import { useAnswer } from "../state/answers";
-import { LEARN_MODEL, LEARN_TOKENS } from "../state/request";
+import { LEARN_MODEL, LEARN_TOKENS } from "../state/topics";
 import type { Question } from "../state/question";
 import { ask, usePage } from "../state/store";
 import { Combobox } from "../ui/combobox";

@@ -1,6 +1,6 @@
 /** Taking the answer along: link, command, JSON, Markdown. */
 import { commandOf } from "../state/request";
-import { permalink, usePage } from "../state/store";
+import { permalink, pinned, usePage } from "../state/store";
 import { useText } from "../i18n";
 import { CopyButton } from "../ui/copy";
 
@@ -17,7 +17,7 @@ export function Share({ json, markdown }: Props) {
     <div class="share" role="group" aria-label={t("share.title")}>
       <span class="share-label">{t("share.title")}</span>
       <CopyButton label={t("share.link")} icon="link" text={permalink} />
-      <CopyButton label={t("share.command")} icon="terminal" text={() => commandOf(question)} />
+      <CopyButton label={t("share.command")} icon="terminal" text={() => commandOf(pinned(question))} />
       <CopyButton label="JSON" text={() => JSON.stringify(json, null, 2)} />
       <CopyButton label="Markdown" text={markdown} />
     </div>
