@@ -86,16 +86,17 @@ def pool_of(record) -> kvgauge.FitResult:
 def test_recorded_pools_come_out_as_the_estimate_says():
     """The command gives what the estimate's own check gives.
 
-    Two lie outside their range: vllm-120 (0.04 GiB, beside 34 GiB of weights on each of 4 ranks), and vllm-484
-    (memory that is the host's too).
+    Outside their range lie only starts that the estimate does not claim to know (docs/accuracy.md): a draft of
+    the engine, the first engine with images, memory that is the host's too.
     """
     estimated = {row.record: row for row in in_sample() if row.quantity in ("pool", OTHER_POOLS)}
-    errors, inside, widths, far = [], 0, [], []
+    errors, outside, widths, far = [], set(), [], []
     for record in RECORDS:
         left = pool_of(record).left
         measured = record.figure_bytes
         errors.append(abs(left.central_bytes / measured - 1))
-        inside += left.low_bytes <= measured <= left.high_bytes
+        if not left.low_bytes <= measured <= left.high_bytes:
+            outside.add((record.id, record.facts["scope"]))
         widths.append((left.high_bytes - left.low_bytes) / GIB)
         own = estimated[record.id].central_bytes
         if abs(left.central_bytes - own) > 0.02 * own + 0.1 * GIB:
@@ -103,7 +104,7 @@ def test_recorded_pools_come_out_as_the_estimate_says():
     assert not far
     assert len(errors) >= 10
     assert median(errors) < 0.02
-    assert inside >= len(errors) - 2
+    assert all(scope == "other" for _, scope in outside), outside
     assert median(widths) < 2.5
 
 

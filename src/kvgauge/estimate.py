@@ -200,6 +200,8 @@ def _peak_words(widths: Widths, running: Running, peak: Range) -> str:
     if peak.because == "forward":
         return f"a forward pass of {running.batched_tokens:,} tokens, {widths.hidden:,} wide"
     tokens = running.batched_tokens
+    if peak.because == "encoder":
+        return f"a pass of the encoder for images of {max(tokens, running.image_item_tokens):,} tokens"
     rows = min(running.sequences, tokens)
     return f"logits of {rows:,} sequences x {widths.vocabulary:,} words, beside {tokens:,} tokens"
 

@@ -6,16 +6,14 @@ values of the widest block; sampling holds a row of logits for each sequence.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from math import isqrt
 
 from kvgauge.architecture import ModelArchitecture
-from kvgauge.data import read_data, read_row
 from kvgauge.engines.vllm.versions import parse_version
 from kvgauge.layers import LayerKind, Mechanism, Role, Stream
+from kvgauge.overhead_encoder import Encoder, encoder_of
 from kvgauge.sharding import TOWERS
 from kvgauge.stored_weights import StoredFamily
 from kvgauge.weights import Part, TensorFamily, WeightShard
@@ -101,6 +99,7 @@ class Widths:
         index_step: tokens that share an index key.
         layers: of one pipeline stage.
         towers: the model has an encoder for images or sound.
+        encoder: of images; None: there is none, or its tensors are not known.
     """
 
     hidden: int
@@ -115,6 +114,7 @@ class Widths:
     layers: int
     streams: int
     towers: bool
+    encoder: Encoder | None = None
 
     @property
     def has_experts(self) -> bool:
@@ -157,6 +157,7 @@ def widths_of(
         -(-architecture.num_layers // running.pipeline),
         max((f.shape[1] // hidden for f in held if f.name.endswith("hc_attn_fn")), default=1),
         any(f.part in TOWERS for f in held),
+        encoder_of(held, ranks),
     )
 
 
@@ -267,65 +268,3 @@ def graph_sizes(version: str | None, sequences: int, speculative_tokens: int, *,
     step = 16 if found >= parse_version("0.12.0.dev0") else 8
     sizes = [1, 2, 4, *range(8, 256, 8), *range(256, 1025, step)]
     return sum(size <= largest for size in sizes)
-
-
-@lru_cache(maxsize=1)
-def _item_tokens() -> Mapping[str, int]:
-    found: Mapping[str, int] = json.loads(read_data("image_items.json"))["tokens"]
-    return found
-
-
-def image_item_tokens(config: Mapping[str, object]) -> int:
-    """Return the tokens of the largest image that a model's own processor makes; 0 where that is not known.
-
-    >>> image_item_tokens({"model_type": "qwen2_5_vl"}), image_item_tokens({"model_type": "llama"})
-    (16384, 0)
-    """
-    kind = config.get("model_type")
-    return _item_tokens().get(kind, 0) if isinstance(kind, str) else 0
-
-
-_PIXEL_BYTES = 4 * 3
-#: No token stands for more pixels than this, nor do sides of sane patches multiply beyond it.
-_MOST_PIXELS = 1 << 20
-
-
-def image_token_bytes(config: Mapping[str, object]) -> int:
-    """Return the bytes of the pixels behind one token of an image, in 32 bits; 0 where nothing says.
-
-    What the config leaves out is the default of its class.
-
-    >>> image_token_bytes({"mm_tokens_per_image": 256, "vision_config": {"image_size": 896}})  # Gemma-3
-    37632
-    >>> tower = {"patch_size": 16, "spatial_merge_size": 2, "temporal_patch_size": 2}
-    >>> image_token_bytes({"vision_config": tower})  # Qwen3-VL
-    24576
-    """
-    vision = config.get("vision_config")
-    if not isinstance(vision, Mapping):
-        return 0
-    tokens, image = _size(config, "mm_tokens_per_image"), _size(vision, "image_size")
-    if tokens and image:
-        pixels = image * image / tokens
-    else:
-        merged = (
-            _size(vision, "spatial_merge_size")
-            or _size(config, "spatial_merge_size")
-            or _size(vision, "pooling_kernel_size")
-            or 1
-        )
-        shuffle = vision.get("pixel_shuffle_ratio")
-        if isinstance(shuffle, float) and 0.01 < shuffle < 1:
-            merged = round(1 / shuffle)
-        side = _size(vision, "patch_size") * merged
-        pixels = side * side * (_size(vision, "temporal_patch_size") or 1)
-    return int(pixels * _PIXEL_BYTES) if pixels <= _MOST_PIXELS else 0
-
-
-def _size(config: Mapping[str, object], name: str) -> int:
-    value = config.get(name)
-    kind = config.get("model_type")
-    if value is None and isinstance(kind, str):
-        value = read_row("weight_defaults.jsonl", kind[:100]).get(name)
-    is_count = isinstance(value, int) and not isinstance(value, bool)
-    return value if is_count and 0 < value <= _MOST_PIXELS else 0  # type: ignore[operator,return-value]

@@ -26,12 +26,11 @@ from kvgauge.overhead_drivers import (
     Running,
     Widths,
     graph_sizes,
-    image_item_tokens,
-    image_token_bytes,
     is_quantised,
     packs_experts,
     widths_of,
 )
+from kvgauge.overhead_encoder import image_item_tokens, image_token_bytes
 from kvgauge.overhead_runner import is_second_runner
 from kvgauge.stored_weights import StoredWeights
 from kvgauge.units import GIB

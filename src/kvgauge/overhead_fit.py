@@ -78,6 +78,7 @@ def _vllm(used: list[Record]) -> dict[str, Any]:
         "second_sampling": _eras(second, SECOND_ERAS, streams=first[-1]["streams"]),
         "speculative_copies": SPECULATIVE_COPIES,
         "forward": _spread([(r.figure_bytes, p.forward + p.images + p.kept) for r, p in forward]),
+        "encoder": _spread([]),
         "non_torch": _beside_torch([r for r in used if r.quantity == "non_torch"]),
         "graphs": _graphs([r for r in used if r.quantity == "graphs"]),
         "graph_estimate": _guesses(
@@ -186,12 +187,10 @@ def _spread(pairs: list[tuple[float, float]]) -> dict[str, Any]:
 GROUPS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("0.0.0", {"ranks": "one"}),
     ("0.6.5.dev0", {"ranks": "one"}),
-    ("0.7.0.dev0", {"ranks": "one"}),
     ("0.8.0.dev0", {"ranks": "one"}),
     ("0.18.0.dev0", {"ranks": "one"}),
     ("0.0.0", {"ranks": "many"}),
     ("0.6.5.dev0", {"ranks": "many"}),
-    ("0.7.0.dev0", {"ranks": "many"}),
     ("0.11.0.dev0", {"ranks": "many"}),
     ("0.11.0.dev0", {"ranks": "many", "linked": True}),
     ("0.18.0.dev0", {"ranks": "many"}),
@@ -218,7 +217,7 @@ _NEIGHBOURS = {
 _ASSUMED_GROUPS = {
     ("0.0.0", "one"): (0.05, 0.35, 0.6),
     ("0.0.0", "many"): (0.1, 0.5, 1.5),
-    ("0.7.0.dev0", "many"): (0.1, 0.5, 1.5),
+    ("0.6.5.dev0", "many"): (0.1, 0.5, 1.5),
     ("0.11.0.dev0", "many"): (0.15, 0.6, 1.5),
     ("0.18.0.dev0", "many"): (0.2, 1.0, 2.3),
 }

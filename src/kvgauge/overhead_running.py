@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from kvgauge.architecture import ModelArchitecture
 from kvgauge.engines.vllm.versions import parse_version
-from kvgauge.overhead_drivers import NEWEST, Running, graph_sizes, image_item_tokens, image_token_bytes
+from kvgauge.overhead_drivers import NEWEST, Running, graph_sizes
+from kvgauge.overhead_encoder import image_item_tokens, image_token_bytes
 
 if TYPE_CHECKING:
     from kvgauge.engines.sglang.settings import SglangSettings

@@ -26,6 +26,7 @@ Coefficients = Mapping[str, Any]
 _ELEMENT_BYTES = 2
 _COUNT_BYTES = 4
 _LOGIT_BYTES = 4
+_PIXEL_BYTES = 4
 #: What a figure is off by for reasons that grow with nothing: segments of the allocator, small buffers.
 ROUNDING = 0.1 * (1 << 30)
 #: Devices that share the memory of their host: what its processes take counts too (vllm/utils/mem_utils.py).
@@ -77,6 +78,7 @@ class Peak:
         logits: one fp32 copy of the logits of a step.
         stream: the residual stream of the batch in 16 bits, once for each time that sampling holds it.
         images: pixels and encoder outputs for a whole batch.
+        encoder: of the pass that makes them, pixels and outputs with it.
         forward: of a forward pass.
         kept: workspaces that stay after it.
     """
@@ -84,6 +86,7 @@ class Peak:
     logits: int
     stream: int
     images: int
+    encoder: int
     forward: int
     kept: int
 
@@ -121,11 +124,21 @@ def peak_of(widths: Widths, running: Running, *, packed_experts: bool) -> Peak:
     if widths.index_row_bytes:
         gathered = -(-_INDEX_REQUESTS * running.max_model_tokens // widths.index_step)
         kept += gathered * widths.index_row_bytes
-    images = 0
-    if widths.towers and running.images:
-        budget = max(tokens, running.image_item_tokens)
-        images = budget * (widths.hidden * _ELEMENT_BYTES + running.image_token_bytes)
-    return Peak(logits_bytes(widths, running), stream, images, forward, kept)
+    images, encoder = _image_bytes(widths, running)
+    return Peak(logits_bytes(widths, running), stream, images, encoder, forward, kept)
+
+
+def _image_bytes(widths: Widths, running: Running) -> tuple[int, int]:
+    """Return what images hold while the language model runs, and while their encoder does."""
+    if not (widths.towers and running.images):
+        return 0, 0
+    budget = max(running.batched_tokens, running.image_item_tokens)
+    pixels = budget * running.image_token_bytes
+    images = budget * widths.hidden * _ELEMENT_BYTES + pixels
+    if widths.encoder is None:
+        return images, 0
+    patches = pixels // (widths.encoder.patch_values * _PIXEL_BYTES)
+    return images, images + patches * widths.encoder.pass_values * _ELEMENT_BYTES
 
 
 def _gathered(widths: Widths, running: Running, *, chunked: bool) -> tuple[int, int]:
@@ -174,14 +187,19 @@ def activation(
     sampling = (row["copies"] + extra) * parts.logits + held
     most = (row["most_copies"] + extra) * parts.logits + held
     forward = parts.forward + parts.images + parts.kept
-    is_forward = forward > sampling
-    spread = found["forward"] if is_forward else row
-    low = max(sampling * (1 - row["spread"]), forward * (1 - found["forward"]["spread"])) - ROUNDING
-    high = max(most * (1 + row["spread"]), forward * (1 + found["forward"]["spread"])) + ROUNDING
+    passes = {
+        "logits": (sampling, most, row),
+        "forward": (forward, forward, found["forward"]),
+        "encoder": (parts.encoder, parts.encoder, found["encoder"]),
+    }
+    peak = max(passes, key=lambda name: passes[name][0])
+    central, _, spread = passes[peak]
+    low = max(size * (1 - own["spread"]) for size, _, own in passes.values()) - ROUNDING
+    high = max(size * (1 + own["spread"]) for _, size, own in passes.values()) + ROUNDING
     is_measured = spread["records"] and not running.speculative_tokens
     return Range(
-        max(0.0, low), max(sampling, forward), high, "measured" if is_measured else "assumed",
-        spread["records"], row["source"], "forward" if is_forward else "logits",
+        max(0.0, low), central, high, "measured" if is_measured else "assumed", spread["records"],
+        row["source"], peak,
     )  # fmt: skip
 
 

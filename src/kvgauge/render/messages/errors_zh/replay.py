@@ -34,6 +34,7 @@ TABLE: Mapping[str, str] = {
     ),
     "{0} batch sizes x {1} layers": "{0} 种批量 x {1} 层",
     "a forward pass of {0} tokens, {1} wide": "{0} 个 token 的一次前向，宽 {1}",
+    "a pass of the encoder for images of {0} tokens": "{0} 个 token 图像的一次编码器前向",
     "logits of {0} sequences x {1} words, beside {2} tokens": (
         "{0} 条序列 x {1} 个词的 logits，另有 {2} 个 token"
     ),
