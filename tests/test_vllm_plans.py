@@ -12,7 +12,7 @@ from kvgauge.engines.vllm import Speculation, VllmSettings, plan
 from kvgauge.engines.vllm.cache_spec import CacheSpec, SpecKind
 from kvgauge.engines.vllm.devices import gpu_class, gpu_of_memory
 from kvgauge.engines.vllm.flags import VALUES, parse_flags
-from kvgauge.engines.vllm.packing import packed_groups
+from kvgauge.engines.vllm.packing import packed_groups, padded_groups
 from kvgauge.engines.vllm.versions import known_versions, parse_version, rules_for
 from kvgauge.errors import FeatureUnsupportedError, InvalidRequestError, KvgaugeError
 from kvgauge.models import load
@@ -110,6 +110,52 @@ def test_compressed_caches_depend_on_the_batch(card, tokens):
     found = plan(catalogue_architecture("deepseek-ai/DeepSeek-V4-Flash"), settings)
     assert found.pool_bytes_per_block == 1002240
     assert found.pool(70 * GIB).capacity_tokens == tokens
+
+
+#: Version, model, flags, card, and blocks, tokens that start-up logs print (those of 2026-05 to 2026-09).
+LOGS = (
+    ("0.25.0", "deepseek-ai/DeepSeek-V4-Flash", "--max-model-len 131072 --kv-cache-dtype fp8 -tp 2",
+     "RTX PRO 6000 Blackwell", 8008, 301529),
+    ("0.25.0", "deepseek-ai/DeepSeek-V4-Flash", "--max-model-len 262144 --kv-cache-dtype fp8 -tp 2",
+     "B200", 33134, 2175276),
+    ("0.22.0", "deepseek-ai/DeepSeek-V4-Flash", "--max-model-len 256000 -tp 8", "H200", 38724, 2497693),
+    ("0.28.0", "google/gemma-4-E4B-it", "--max-model-len 32768", "L4", 12708, 150167),
+    ("0.28.0", "google/gemma-4-E4B-it", "--max-model-len 131072", "L4", 12708, 186796),
+    ("0.26.0", "google/gemma-4-31B-it", "--max-model-len 16384", "B300", 74700, 217116),
+    ("0.20.2", "nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16", "--max-model-len 262144", "GB10", 2861, 5769184),
+    ("0.28.0", "Qwen/Qwen3.8-27B", "--max-model-len 131072", "L40S", 320, 241051),
+    ("0.24.0", "nvidia/Qwen3.6-35B-A3B-NVFP4", "--max-model-len 131072 --kv-cache-dtype fp8 "
+     "--enable-prefix-caching", "RTX 5090", 299, 567978),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("version", "model", "flags", "card", "blocks", "tokens"), LOGS)
+def test_tokens_that_logs_of_a_version_print(version, model, flags, card, blocks, tokens):
+    settings = replace(parse_flags(flags), version=version, gpu=gpu_class(card), num_blocks_override=blocks)
+    assert plan(load(model, offline=True).architecture, settings).pool(0).capacity_tokens == tokens
+
+
+def test_blocks_of_compressed_caches_have_slots_by_page_before_groups_lay_over_one_another():
+    sizes = [
+        plan(catalogue_architecture("deepseek-ai/DeepSeek-V4-Flash"), replace(H100, version=version))
+        .pool_bytes_per_block
+        for version in ("0.20.2", "0.26.0", "0.27.0")
+    ]  # fmt: skip
+    # 22 slots of 37,440 B, 21 of 8,640 B, 20 of 1,728 B; earlier 22 of each size.
+    assert sizes == [22 * (37440 + 8640 + 1728), 22 * 37440 + 21 * 8640 + 20 * 1728, 1002240]
+
+
+def test_small_cards_with_much_memory_batch_less_from_when_their_version_says_so():
+    model = load(PLAIN).architecture
+    found = {
+        (version, card): plan(model, VllmSettings(version=version, gpu=gpu_class(card))).schedule
+        for version in ("0.32.0", "0.33.0")
+        for card in ("A100", "GB10")
+    }
+    assert {key: value.batched_tokens for key, value in found.items()} == {
+        ("0.32.0", "A100"): 2048, ("0.33.0", "A100"): 2048,
+        ("0.32.0", "GB10"): 8192, ("0.33.0", "GB10"): 2048,
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -215,7 +261,7 @@ def test_early_latents_and_groupings_are_not_guessed():
     with pytest.raises(FeatureUnsupportedError, match="latents"):
         plan(catalogue_architecture("deepseek-ai/DeepSeek-V3"), replace(H100, version="0.6.6"))
     with pytest.raises(FeatureUnsupportedError, match="groups"):
-        plan(catalogue_architecture("deepseek-ai/DeepSeek-V4-Flash"), replace(H100, version="0.21.0"))
+        plan(catalogue_architecture("deepseek-ai/DeepSeek-V4-Flash"), replace(H100, version="0.19.1"))
 
 
 @pytest.mark.parametrize("version", known_versions())
@@ -307,6 +353,11 @@ def test_packed_groups_hold_every_layer_once(buckets):
     groups = packed_groups(tuple(specs))
     assert sorted(map(repr, (s for group in groups for s in group))) == sorted(map(repr, specs))
     assert all(len({spec.block_tokens for spec in group}) == 1 for group in groups)
+    whole = tuple(CacheSpec(0, SpecKind.LATENT, 256, page * 1000, 0, 0, (page,)) for page in (1, 2, 3))
+    earlier = padded_groups((*specs, *whole))
+    assert earlier[0] == whole
+    assert sum(len(group) for group in earlier) == len(specs) + len(whole)
+    assert {spec.page_bytes for group in earlier for spec in group} <= {1000, 2000, 3000}
 
 
 @given(

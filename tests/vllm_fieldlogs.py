@@ -48,15 +48,13 @@ CAUSES = {
     "vllm-374": "how index keys of several tokens are grouped beside states is not known",
     "vllm-387": "547 / 170 blocks of 1,600: a grain of 64 tokens, as --block-size 64 gives; not in the excerpt",
     "vllm-396": "936 / 176 blocks: 2 drafted tokens, which the excerpt hides",
-    "vllm-397": "version unknown; grouping of compressed caches before 0.24 is not known",
-    "vllm-399": "version unknown; grouping of compressed caches before 0.24 is not known",
     "vllm-441": "the author rounds the GiB",
     "vllm-465": "a draft model and an index in 4 bits, neither stated with its shape",
     "vllm-468": "a draft model, neither stated with its shape nor its tokens",
     "vllm-476": "the token line is another rank's than the GiB line, as the log itself shows",
 }
 #: Versions on either side of a rule that a record leaves open.
-OPEN_VERSIONS = ("0.19.1", "0.22.1", "0.33.0")
+OPEN_VERSIONS = ("0.19.1", "0.22.1", "0.25.1", "0.33.0")
 
 
 @dataclass(frozen=True)
@@ -113,7 +111,9 @@ def candidates(record: dict) -> Iterator[VllmSettings]:
     version = _version(record)
     is_open = version is None or "token rule" in assumed or "by date" in assumed
     versions = (version, *OPEN_VERSIONS) if is_open else (version,)
-    caching = (None, True, False) if "prefix caching default" in assumed else (settings.prefix_caching,)
+    # A mode of states is only asked for where prefixes are cached.
+    is_left_open = "prefix caching default" in assumed or settings.state_cache_mode is not None
+    caching = (None, True, False) if is_left_open else (settings.prefix_caching,)
     batches = (
         (None, 2048, 4096, 8192, 16384)
         if "max_num_batched_tokens default" in assumed

@@ -161,8 +161,8 @@ def _used(
 def _short_groups(plan: VllmPlan, architecture: ModelArchitecture) -> Iterable[tuple[LayerGroup, Streams]]:
     """Yield, by pipeline stage, what a block leaves unused in groups of fewer bytes than the largest."""
     stages = pipeline_stages(architecture.num_layers, len(plan.stages))
-    for number, (stage, sizes) in enumerate(zip(stages, plan.stages, strict=True)):
-        widest = max(sizes, default=0)
+    found = zip(stages, plan.stages, plan.stage_blocks, strict=True)
+    for number, (stage, sizes, widest) in enumerate(found):
         streams = [
             StreamDemand.padding(widest - size, plan.tensor_ranks, counted, times)
             for group, size in zip(plan.spec_groups, sizes, strict=True)
@@ -188,8 +188,7 @@ def reserved(plan: VllmPlan) -> tuple[Beside, ...]:
     """Return the block that the pool keeps for itself, which empty slots point at."""
     if not plan.reserved_blocks:
         return ()
-    sizes = tuple(max(stage, default=0) for stage in plan.stages)
-    return (Beside("reserved", sizes, RESERVED),)
+    return (Beside("reserved", plan.stage_blocks, RESERVED),)
 
 
 __all__ = ["Demands", "group_demands", "reserved"]

@@ -310,7 +310,7 @@ class VllmCapacity:
     def allocated_bytes(self, available_bytes: int) -> tuple[int, ...]:
         """Return the bytes of the blocks on a rank, by pipeline stage."""
         blocks = self.plan.pool(available_bytes).num_blocks
-        return tuple(blocks * max(stage, default=0) for stage in self.plan.stages)
+        return tuple(blocks * size for size in self.plan.stage_blocks)
 
     def admission(self, available_bytes: int) -> tuple[Note, ...]:
         """Return why vLLM would not start as told: more sequences than blocks of a hybrid."""

@@ -6,11 +6,13 @@ pool is a page in every layer of one group.
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kvgauge.engines.vllm.cache_spec import WHOLE_CONTEXT, CacheSpec, SpecKind
-from kvgauge.engines.vllm.packing import packed_groups
-from kvgauge.engines.vllm.versions import PACKED_SINCE, VllmRules
+from kvgauge.engines.vllm.packing import packed_groups, padded_groups
+from kvgauge.engines.vllm.versions import UNEQUAL_SINCE, VllmRules
 from kvgauge.errors import FeatureUnsupportedError
 
 _WINDOWS = (SpecKind.SLIDING, SpecKind.CHUNKED)
@@ -67,15 +69,35 @@ def group_layers(
     if uniform and (rules.uniform_groups or rules.engine_v0):
         return (SpecGroup(specs, is_sum=True),)
     if block_first and len({spec.page_bytes for spec in specs}) > 1:
-        if not rules.packed_groups:
-            raise FeatureUnsupportedError(
-                f"how vllm {rules.version} groups the caches of this model is not known, "
-                f"only from {PACKED_SINCE} on",
-                hint=f"--engine vllm@{PACKED_SINCE} or a later version",
-                field="engine",
-            )
-        return tuple(SpecGroup(part, is_sum=True) for part in packed_groups(specs))
+        return tuple(SpecGroup(part, is_sum=True) for part in _unequal_groups(specs, rules))
     return _equal_groups(_one_page(specs), rules)
+
+
+def _unequal_groups(specs: tuple[CacheSpec, ...], rules: VllmRules) -> tuple[tuple[CacheSpec, ...], ...]:
+    if rules.unequal_groups == "unknown":
+        raise FeatureUnsupportedError(
+            f"how vllm {rules.version} groups the caches of this model is not known, "
+            f"only from {UNEQUAL_SINCE} on",
+            hint=f"--engine vllm@{UNEQUAL_SINCE} or a later version",
+            field="engine",
+        )
+    return packed_groups(specs) if rules.unequal_groups == "overlaid" else padded_groups(specs)
+
+
+def block_bytes(groups: Sequence[Sequence[CacheSpec]], rules: VllmRules) -> int:
+    """Return the bytes of one block that every group draws from, its page in each layer of a group.
+
+    Groups lie over one another, so that the largest counts. Those of unequal bytes once had slots by page
+    size instead: as many of a size as any group has layers of it, or of every size of the first group.
+    """
+    held = [group for group in groups if group]
+    if rules.unequal_groups in ("overlaid", "unknown") or len({s.page_bytes for g in held for s in g}) < 2:
+        return max((sum(spec.page_bytes for spec in group) for group in held), default=0)
+    counts = [Counter(spec.page_bytes for spec in group) for group in held]
+    if rules.unequal_groups == "by_tuple":
+        return sum(counts[0]) * max(max(count.values()) for count in counts)
+    sizes = {size for count in counts for size in count}
+    return sum(size * max(count[size] for count in counts) for size in sizes)
 
 
 def _without_windows(specs: tuple[CacheSpec, ...], *, everywhere: bool) -> tuple[CacheSpec, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from kvgauge.architecture import ModelArchitecture
 from kvgauge.engines.vllm.blocks import align_hybrid, checkpoint_pages, choose_block
 from kvgauge.engines.vllm.cache_spec import CacheSpec, SpecKind
-from kvgauge.engines.vllm.grouping import SpecGroup, group_layers
+from kvgauge.engines.vllm.grouping import SpecGroup, block_bytes, group_layers
 from kvgauge.engines.vllm.kv_dtypes import resolve_word
 from kvgauge.engines.vllm.pool import VllmPlan
 from kvgauge.engines.vllm.requests import RequestRules
@@ -45,6 +45,7 @@ def plan(architecture: ModelArchitecture, settings: VllmSettings) -> VllmPlan:
         hybrid_manager=_hybrid_manager(architecture, settings),
         block_first=any(layer.kind is LayerKind.COMPRESSED for layer in architecture.layers),
     )
+    stages = _stages(groups, architecture.num_layers, settings.pipeline)
     return VllmPlan(
         rules,
         scheduled,
@@ -52,7 +53,9 @@ def plan(architecture: ModelArchitecture, settings: VllmSettings) -> VllmPlan:
         word,
         _global_block(specs, choice.block_tokens),
         groups,
-        _stages(groups, architecture.num_layers, settings.pipeline),
+        tuple(tuple(sum(s.page_bytes for s in part) for part in stage) for stage in stages),
+        block_bytes([group.specs for group in groups], rules),
+        tuple(block_bytes(stage, rules) for stage in stages),
         choice.backends,
         settings.num_blocks_override,
         settings.max_model_tokens == 0,
@@ -120,15 +123,15 @@ def _global_block(specs: tuple[CacheSpec, ...], chosen: int) -> int:
     return next((spec.block_tokens for spec in specs if spec.can_rescale), chosen)
 
 
-def _stages(groups: tuple[SpecGroup, ...], num_layers: int, stages: int) -> tuple[tuple[int, ...], ...]:
-    """Return the bytes of one block by pipeline stage and group; drafting layers lie on the last."""
-    result: list[tuple[int, ...]] = []
+def _stages(
+    groups: tuple[SpecGroup, ...], num_layers: int, stages: int
+) -> tuple[tuple[tuple[CacheSpec, ...], ...], ...]:
+    """Return the layers of each group by pipeline stage; drafting layers lie on the last."""
+    result: list[tuple[tuple[CacheSpec, ...], ...]] = []
     ranges = pipeline_stages(num_layers, stages)
     for number, stage in enumerate(ranges):
         end = stage.stop if number < len(ranges) - 1 else 1 << 62
-        result.append(
-            tuple(sum(s.page_bytes for s in g.specs if stage.start <= s.index < end) for g in groups)
-        )
+        result.append(tuple(tuple(s for s in g.specs if stage.start <= s.index < end) for g in groups))
     return tuple(result)
 
 

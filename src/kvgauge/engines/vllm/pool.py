@@ -75,7 +75,9 @@ class VllmPlan:
 
     Args:
         block_size_tokens: the global block after alignment.
-        stages: for each pipeline stage and group the bytes of one block.
+        stages: for each pipeline stage and group the bytes of its pages in one block.
+        block_bytes, stage_blocks: bytes of one block of the whole model and of each stage, slots that a group
+            leaves empty included.
         fits_length: the longest request is the engine's to choose.
         assumed: codes of what no rule or flag says: ``block_size``, ``drafter_layers``,
             ``kv_connector`` (some turn the hybrid manager off).
@@ -88,6 +90,8 @@ class VllmPlan:
     block_size_tokens: int
     spec_groups: tuple[SpecGroup, ...]
     stages: tuple[tuple[int, ...], ...]
+    block_bytes: int
+    stage_blocks: tuple[int, ...]
     backends: tuple[str, ...] = ()
     num_blocks_override: int | None = None
     fits_length: bool = False
@@ -114,12 +118,12 @@ class VllmPlan:
     @cached_property
     def pool_bytes_per_block(self) -> int:
         """Bytes of one block of the whole model: every group draws from the same blocks."""
-        return max((group.bytes_per_block for group in self.spec_groups), default=0)
+        return self.block_bytes
 
     @cached_property
     def stage_bytes_per_block(self) -> int:
         """Bytes of one block on the pipeline stage that needs most."""
-        return max((max(stage, default=0) for stage in self.stages), default=0)
+        return max(self.stage_blocks, default=0)
 
     @property
     def blocks_per_request(self) -> int:
@@ -200,7 +204,8 @@ class VllmPlan:
         return low
 
     def _printed(self, blocks: int, per_request: int, longest: int) -> tuple[int, float]:
-        concurrency = blocks / per_request if per_request else 0.0
+        counted = self._counted(longest) if self._is_counted_in_bytes else per_request
+        concurrency = blocks / counted if counted else 0.0
         if self.rules.tokens == "concurrency":
             return int(concurrency * longest), concurrency
         tokens = blocks * self.block_size_tokens
@@ -212,6 +217,21 @@ class VllmPlan:
         if not self.rules.concurrency_by_blocks:
             concurrency = tokens / longest if longest else 0.0
         return tokens, concurrency
+
+    @property
+    def _is_counted_in_bytes(self) -> bool:
+        """Whether the printed concurrency divides bytes of groups of unequal pages by those of the first."""
+        return len(self.spec_groups) > 1 and any(group.is_sum for group in self.spec_groups) and (
+            self.rules.unequal_groups in ("by_page", "by_tuple")
+        )  # fmt: skip
+
+    def _counted(self, longest: int) -> int:
+        """Return the blocks of a request as such versions count them: all bytes over the first group's."""
+        whole = sum(
+            blocks_of_request(group.sample, longest, self.requests) * group.bytes_per_block
+            for group in self.spec_groups
+        )
+        return -(-whole // self.spec_groups[0].bytes_per_block)
 
     def with_longest(self, tokens: int) -> VllmPlan:
         """Return the plan for another longest request, the batch and the blocks as they are."""

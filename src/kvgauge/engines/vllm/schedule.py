@@ -21,10 +21,7 @@ _CACHES_ALL = frozenset({Mechanism.MAMBA1, Mechanism.MAMBA2})
 
 #: Least memory of a card in GiB -> default batch of the server and of the LLM class, default sequences.
 _TIERS = ((160, 16384, 16384, 1024), (70, 8192, 16384, 1024), (0, 2048, 8192, 256))
-#: Cards of that size that vLLM counts with the smaller ones.
-_SMALL_TIER = ("a100", "gb10")
-
-#: Tokens of the largest item of types whose prefix attends both ways, which one batch must hold:
+#: Tokens of the largest item of types whose images attend both ways, which one batch must hold:
 #: Gemma-4: 32 video frames x (70 + 2 + 6).
 _LARGEST_ITEM = {"Gemma4ForConditionalGeneration": 2496}
 
@@ -87,7 +84,7 @@ def _batch(
     architecture: ModelArchitecture, settings: VllmSettings, rules: VllmRules, longest: int
 ) -> tuple[int, int]:
     gpu = settings.gpu
-    size = 0 if gpu.named(*_SMALL_TIER) else gpu.memory_bytes
+    size = 0 if gpu.named(*rules.small_tier) else gpu.memory_bytes
     tiers = _TIERS if rules.tier_160 else _TIERS[1:]
     _, server, library, sequences = next(tier for tier in tiers if size >= tier[0] * GIB)
     factor = 2 if settings.throughput_mode else 1
@@ -97,7 +94,8 @@ def _batch(
         batch = factor * (library if settings.llm_class else server)
         if settings.chunked_prefill is False or architecture.is_encoder_decoder:
             batch = max(batch, longest)
-        if not settings.language_model_only:
+        both_ways = dict(architecture.dimensions).get("use_bidirectional_attention", 0)
+        if rules.fits_items and both_ways and not settings.language_model_only:
             batch = max(batch, _LARGEST_ITEM.get(architecture.architecture, 0))
         batch = min(batch, (most or factor * sequences) * longest)
     return batch, min(factor * sequences, batch) if most is None else most

@@ -16,11 +16,12 @@ from kvgauge.errors import InvalidRequestError
 
 Tokens = Literal["blocks", "by_group", "concurrency"]
 StateCaching = Literal["one", "off", "all", "align"]
+UnequalGroups = Literal["overlaid", "by_page", "by_tuple", "unknown"]
 
 OLDEST = "0.6.0"
 NEWEST = "0.33.0"
-#: First version whose groups may differ in bytes.
-PACKED_SINCE = "0.24.0"
+#: First version whose groups may differ in bytes (it came with DeepSeek-V4).
+UNEQUAL_SINCE = "0.20.0"
 #: First version that keeps latents.
 LATENTS_SINCE = "0.7.0"
 
@@ -45,7 +46,9 @@ class VllmRules:
         hybrid_manager: layers of several kinds share one pool; before, windows beside full layers were full.
         chunked_groups: chunked layers have blocks of their own; before, they were kept as full attention.
         uniform_groups: layers of one kind and unequal pages form one group whose page is their sum.
-        packed_groups: groups of unequal bytes where a layout puts the block first (DeepSeek-V4).
+        unequal_groups: how groups of unequal bytes share a block (DeepSeek-V4): they lie over one another;
+            before, layers of one page size did, windows padded to the pages of whole-context layers; before,
+            every group got as many of each page.
         interleaved: group i of g takes layers i, i + g, ...; before, it took neighbours.
         group_threshold: the widest bucket gives the group size when it is below this times the narrowest.
         tokens: how the printed token capacity follows: blocks x block; blocks // groups x block; or the
@@ -62,6 +65,8 @@ class VllmRules:
         mla_hybrid_multiple: what the block of a hybrid grows by beside a latent.
         held_back_blocks: blocks that admission keeps free.
         tier_160: cards from 160 GiB on batch 16,384 tokens.
+        small_tier: cards of 70 GiB and more that batch as smaller ones do.
+        fits_items: where images attend both ways, a batch holds the largest of them.
         utilization: default share of the card.
         composite_gemma: head widths above 256 run on a pair of backends of their own.
     """
@@ -72,7 +77,7 @@ class VllmRules:
     hybrid_manager: bool = True
     chunked_groups: bool = True
     uniform_groups: bool = True
-    packed_groups: bool = True
+    unequal_groups: UnequalGroups = "overlaid"
     interleaved: bool = True
     group_threshold: float = 1.5
     tokens: Tokens = "concurrency"
@@ -87,6 +92,8 @@ class VllmRules:
     mla_hybrid_multiple: int = 128
     held_back_blocks: int = 1
     tier_160: bool = True
+    small_tier: tuple[str, ...] = ("a100", "gb10")
+    fits_items: bool = True
     utilization: str = "0.92"
     composite_gemma: bool = True
 
@@ -94,16 +101,20 @@ class VllmRules:
 #: From -> what changed there, newest first: the fields as they were before that version.
 _BEFORE: tuple[tuple[str, dict[str, object]], ...] = (
     # Logs of 0.29 on SM120 show neither grain nor checkpoint page there.
-    ("0.33.0.dev0", {"mla_hybrid_multiple": 64, "composite_gemma": False, "delta_majors": (9, 10)}),
+    ("0.33.0.dev0", {"mla_hybrid_multiple": 64, "composite_gemma": False, "delta_majors": (9, 10),
+                     "small_tier": ("a100",)}),
     ("0.32.0.dev0", {"state_caching": "all"}),
     ("0.29.0.dev0", {"held_back_blocks": 0, "state_checkpoint": False, "state_alignment": False}),
-    ("0.28.0.dev0", {"tier_160": False}),
+    ("0.28.0.dev0", {"tier_160": False, "prefix_caching_hybrid": False}),
+    ("0.27.0.dev0", {"unequal_groups": "by_page"}),
     ("0.26.0.dev0", {"in_flight_batches": False}),
-    (f"{PACKED_SINCE}.dev0", {"packed_groups": False}),
+    ("0.24.0.dev0", {"unequal_groups": "by_tuple"}),
+    ("0.22.0.dev0", {"fits_items": False}),
     # 0.20.1rc1.dev16 prints the old figure, dev91 the new one.
     ("0.20.1.dev50", {"tokens": "by_group"}),
-    # Logs of 0.19 count chunked layers in full and one state page of hybrids; from 0.20 on, two.
-    ("0.20.0.dev0", {"utilization": "0.9", "chunked_groups": False, "prefix_caching_hybrid": False}),
+    # Logs of 0.19 count chunked layers in full.
+    (f"{UNEQUAL_SINCE}.dev0", {"utilization": "0.9", "chunked_groups": False,
+                               "unequal_groups": "unknown"}),
     ("0.19.0.dev0", {"group_threshold": 1.25}),
     ("0.15.0.dev0", {"state_caching": "off"}),
     ("0.12.0.dev0", {"group_threshold": 1.0}),

@@ -19,6 +19,7 @@ def tower_dimensions(config: Mapping[str, object], view: ConfigView) -> tuple[tu
 
     ``text_config``: the language model is described inside of a larger one. ``vision_config.hidden_size`` and
     the like only where the file states them under a name that is read. Other spellings (``depth``) are not.
+    ``use_bidirectional_attention``: tokens of an image attend both ways.
     """
     found: list[tuple[str, int]] = []
     if view.path:
@@ -31,6 +32,8 @@ def tower_dimensions(config: Mapping[str, object], view: ConfigView) -> tuple[tu
         for name, spellings, high in _SIZES:
             values = [vision[s] for s in spellings if is_int(vision.get(s)) and 0 < vision[s] <= high]
             found.extend((f"vision_config.{name}", value) for value in values[:1])
+    if view.values.get("use_bidirectional_attention") == "vision":
+        found.append(("use_bidirectional_attention", 1))
     if view.values.get("is_hybrid_swa") is True:
         found.append(("is_hybrid_swa", 1))
     return tuple(found)
