@@ -50,7 +50,7 @@ NOT_SHOWN = {
     "KServe's runtime image brings its own vLLM: the plan holds for the version named above.",
     "Several machines read the model from a volume of this name, under hf/.",
     "start {}",
-    "4 B × {} logits × {} sequence{}", "{} to {} B", " × {} streams", "{} layer{} × {} {} × {}",
+    "4 B × {} logits × {} sequence{}", "{} to {} B", "{} + {} B", " × {} streams", "{} layer{} × {} {} × {}",
     "kernels and workspaces that come with the weights", "four start-up logs",
     "a tenth of the weights, by a rule of thumb",
     ", which {}", ", which {} can't be read without", " and {} more", "{} or is private",

@@ -20,7 +20,7 @@ from kvgauge.errors import FeatureUnsupportedError, InvalidRequestError
 from kvgauge.fit_result import Reach, Verdict
 from kvgauge.fit_search import Search, keep_free
 from kvgauge.preparing import Options, Prepared, prepare
-from kvgauge.sizing import weigh_request
+from kvgauge.sizing import beside_weights, weigh_request
 from kvgauge.units import parse_size
 
 if TYPE_CHECKING:
@@ -101,8 +101,9 @@ def pose(question: Question) -> Posed:
     notes = (*(named.notes if named is not None else ()), *_idle(options, prepared, question.reserve))
     asked = Search(prepared, None).capacity(prepared.request.workload)  # refuses before weights are cut
     weighed, weight_notes = weigh_request(prepared, scheme=question.scheme, without=question.no_weights)
+    plain, prepared = prepared, beside_weights(prepared, weighed)
     search, kept_notes = _search(prepared, named, weighed, question.reserve)
-    if search.prepared is not prepared:
+    if search.prepared is not plain:
         asked = search.capacity(prepared.request.workload)
     verdict = verdict_of(search, asked)
     return Posed(question, search, asked, weighed, named, notes, (*kept_notes, *weight_notes), verdict)

@@ -17,7 +17,7 @@ from kvgauge.weighing import answer_weights
 from kvgauge.weight_answer import WeightAnswer
 
 if TYPE_CHECKING:
-    from kvgauge.engines.base import Offload
+    from kvgauge.engines.base import Demand, Offload
     from kvgauge.sources.weight_files import Progress
 
 
@@ -91,14 +91,7 @@ def size(
         progress=progress,
     )
     request, architecture = prepared.request, prepared.architecture
-    demand = prepared.engine.demand(
-        architecture,
-        request.workload,
-        request.dtypes,
-        version=request.engine_version,
-        args=engine_args,
-        setup=prepared.setup,
-    )
+    demand = _demand(prepared)
     answer = CacheAnswer(architecture, request.workload, request.parallelism, demand)
     theory = None
     if request.engine != "theory":
@@ -109,8 +102,36 @@ def size(
         theory = CacheAnswer(own, request.workload, request.parallelism, plain)
     _ = answer.per_rank_bytes  # refuses an impossible split now, not when it is printed
     weighed, weight_notes = weigh_request(prepared, scheme=weights, without=no_weights)
+    beside = beside_weights(prepared, weighed)
+    if beside is not prepared:
+        answer = replace(answer, demand=_demand(beside))
     notes = (*prepared.notes, *demand.notes, *prepared.late_notes, *weight_notes)
     return SizeResult(prepared.model, request, answer, notes, theory, weighed)
+
+
+def _demand(prepared: Prepared) -> Demand:
+    request = prepared.request
+    return prepared.engine.demand(
+        prepared.architecture,
+        request.workload,
+        request.dtypes,
+        version=request.engine_version,
+        args=request.engine_args,
+        setup=prepared.setup,
+    )
+
+
+def beside_weights(prepared: Prepared, weighed: WeightAnswer | None) -> Prepared:
+    """Return the request with what its engine asks of the weights: matrices that wait on the host."""
+    placed = None if weighed is None else weighed.gguf
+    if placed is None or not (placed.host_matrix_bytes or placed.host_output_bytes):
+        return prepared
+    setup = replace(
+        prepared.setup,
+        host_matrix_bytes=placed.host_matrix_bytes,
+        host_output_bytes=placed.host_output_bytes,
+    )
+    return replace(prepared, setup=setup)
 
 
 def _offloaded(weighed: WeightAnswer, offload: Offload, architecture: ModelArchitecture) -> WeightAnswer:
@@ -149,4 +170,4 @@ def weigh_request(
     return weighed, notes
 
 
-__all__ = ["Model", "ModelLike", "SizeResult", "load", "size", "weigh_request"]
+__all__ = ["Model", "ModelLike", "SizeResult", "beside_weights", "load", "size", "weigh_request"]

@@ -13,7 +13,7 @@ from kvgauge.workload import Parallelism
 
 if TYPE_CHECKING:
     from kvgauge.engines.base import Offload
-    from kvgauge.engines.llamacpp_weights import GgufLayout
+    from kvgauge.engines.llamacpp_weights import GgufLayout, GgufPlacement
     from kvgauge.quantiser_commands import Command
     from kvgauge.sharding import RankTensor, ShardPolicy
     from kvgauge.weight_schemes import Scheme
@@ -111,22 +111,30 @@ class WeightAnswer:
 
         The embedding stays on the host; where it is the head too, the GPU has a second copy.
         """
-        if self.layout is None:
+        placed = self.gguf
+        if placed is None:
             return ()
+        devices = ((f"gpu:{number}", size) for number, size in enumerate(placed.device_bytes))
+        return (*devices, ("host", placed.host_bytes))
+
+    @cached_property
+    def gguf(self) -> GgufPlacement | None:
+        """The weights of a GGUF as llama.cpp places them; None of other engines."""
+        if self.layout is None:
+            return None
         from kvgauge.engines.base import Offload  # noqa: PLC0415 - as below
         from kvgauge.engines.llamacpp_weights import gguf_placement, in_ggml_names  # noqa: PLC0415 - GGUF
 
         told = self.offload or Offload()
-        placed = gguf_placement(
+        return gguf_placement(
             in_ggml_names(self.stored),
             self.layout,
             offloaded=told.layers,
             shares=told.shares,
             host_expert_blocks=told.host_expert_blocks,
+            overrides=told.overrides,
             mtp=self.mtp,
         )
-        devices = ((f"gpu:{number}", size) for number, size in enumerate(placed.device_bytes))
-        return (*devices, ("host", placed.host_bytes))
 
     @cached_property
     def by_part(self) -> tuple[PartBytes, ...]:

@@ -202,11 +202,13 @@ class Offload:
 
     Args:
         host_expert_blocks: of so many first blocks the routed experts stay on the host.
+        overrides: (pattern, device or None for the host) of tensors that lie elsewhere, before all else.
     """
 
     layers: int | None = None
     shares: tuple[float, ...] = (1.0,)
     host_expert_blocks: int = 0
+    overrides: tuple[tuple[str, int | None], ...] = ()
 
 
 class Engine(Protocol):

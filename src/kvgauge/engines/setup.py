@@ -37,6 +37,8 @@ class Setup:
         default_sequences: nobody says how many sequences there are.
         utilization: share of the card, as written.
         engine_version: as resolved, for the rules of how weights are held; None: the newest.
+        host_matrix_bytes: the largest matrix of a block that lies on the host beside devices.
+        host_output_bytes: the matrix of the logits, where it lies there.
     """
 
     parallelism: Parallelism = _ONE_RANK
@@ -47,6 +49,8 @@ class Setup:
     default_sequences: bool = False
     utilization: str | None = None
     engine_version: str | None = None
+    host_matrix_bytes: int = 0
+    host_output_bytes: int = 0
 
 
 PLAIN_SETUP = Setup()

@@ -8,11 +8,15 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
 
+from kvgauge.architecture import ModelArchitecture
 from kvgauge.engines.llamacpp import BuildRules, LlamaPlan, LlamaSettings, plan, rules_for, settings_of
+from kvgauge.engines.llamacpp.plan import LlamaAllocation
+from kvgauge.engines.llamacpp.settings import DEFAULT_BATCH
 from kvgauge.errors import KvgaugeError
 from kvgauge.replay.figures import Figure, Skip, needed
 from kvgauge.replay.models import ModelFinder
 from kvgauge.replay.records import Record
+from kvgauge.replay.weights import bits_a_weight
 from kvgauge.units import MIB
 
 #: A printed size has two decimals; sums of two figures twice that.
@@ -24,6 +28,9 @@ _DATE = re.compile(r"20\d\d-\d\d(?:-\d\d)?")
 #: 128.
 _LATENT_FORMS = ((0.0, "k"), (512 / 576, "kv"), (128 / 192, "expanded"))
 _HOSTS = ("cpu", "host", "blas")
+#: Share of a model's bytes from which on what lies on the host is more than its embedding.
+_HOST_SHARE = 0.15
+_MOST_DEVICES = 64
 
 
 @dataclass(frozen=True)
@@ -32,7 +39,9 @@ class LlamaReplay:
 
     record: Record
     found: LlamaPlan
-    refusal: KvgaugeError | None = None
+    refusal: KvgaugeError | None
+    architecture: ModelArchitecture
+    settings: LlamaSettings
 
     def check_cache(self) -> None:
         """Refuse figures of a cache whose type only a fork has; states and buffers do not depend on it."""
@@ -65,13 +74,14 @@ def replays(record: Record, finder: ModelFinder) -> LlamaReplay:
     """
     architecture = finder.gguf(record)
     try:
-        return LlamaReplay(record, plan(architecture, load_of(record)))
+        settings, refusal = load_of(record), None
     except KvgaugeError as error:
         if "-ctk" not in (record.text("engine_args") or ""):
             raise
         plain = _CACHE_TYPES.sub("", record.text("engine_args") or "")
-        other = Record({**record.fields, "engine_args": plain})
-        return LlamaReplay(record, plan(architecture, load_of(other)), error)
+        settings, refusal = load_of(Record({**record.fields, "engine_args": plain})), error
+    settings = _with_places(record, architecture, settings)
+    return LlamaReplay(record, plan(architecture, settings), refusal, architecture, settings)
 
 
 def load_of(record: Record) -> LlamaSettings:
@@ -89,6 +99,41 @@ def load_of(record: Record) -> LlamaSettings:
     return replace(settings, latents=form) if form else settings
 
 
+def _with_places(record: Record, architecture: ModelArchitecture, settings: LlamaSettings) -> LlamaSettings:
+    """Return the devices that a log prints buffers of, and the matrices that lie on the host beside them.
+
+    Flags that keep experts on the host are seldom in an excerpt; the model's buffers show what they did.
+    """
+    if not settings.num_gpus:
+        return settings
+    devices = _on_devices(numbers(record.inner("compute_mib")))
+    settings = replace(settings, num_gpus=max(settings.num_gpus, min(len(devices), _MOST_DEVICES)))
+    model = numbers(record.inner("model_buffer_mib"))
+    held = sum(size for name, size in model.items() if name not in _on_devices(model))
+    if not devices or held < _HOST_SHARE * sum(model.values()):
+        return settings
+    bits, stated = bits_a_weight(record), dict(architecture.dimensions)
+    wide = stated.get("embedding_length", 0)
+    blocks = stated.get("expert_count", 0) * stated.get("expert_feed_forward_length", 0) or stated.get(
+        "feed_forward_length", 0
+    )
+    if bits is None:
+        return settings
+    whole = settings.gpu_layers is None or settings.gpu_layers > architecture.num_layers
+    return replace(
+        settings,
+        host_matrix_bytes=int(wide * blocks * bits / 8),
+        host_output_bytes=0
+        if settings.gpu_layers != 0
+        else int(wide * stated.get("vocab_size", 0) * bits / 8),
+        overrides=(("exps", None),) if whole else settings.overrides,
+    )
+
+
+def _on_devices(sizes: Mapping[str, float]) -> dict[str, float]:
+    return {name: value for name, value in sizes.items() if not any(w in name.lower() for w in _HOSTS)}
+
+
 def _runs_on_host(record: Record) -> bool:
     """Whether every buffer that the log prints lies on the CPU itself, not pinned for a device."""
     printed = {**numbers(record.inner("compute_mib")), **numbers(record.inner("kv_buffer_mib"))}
@@ -104,6 +149,9 @@ def _arguments(record: Record) -> str:
     if "-ctk" in words and "-ctv" not in words:  # one type where the log prints one
         after = words[words.index("-ctk") + 1 :]
         args += f" -ctv {after[0]}" if after else ""
+    batch = words[words.index("-ub") + 1 :][:1] if "-ub" in words and "-b" not in words else []
+    if batch and batch[0].isdigit() and int(batch[0]) > DEFAULT_BATCH:
+        args += f" -b {batch[0]}"  # a log prints what was taken, and no more than a batch is
     if "-fa" not in words and (record.text("flash_attn") in ("0", "1")):
         args += f" -fa {'on' if record.text('flash_attn') == '1' else 'off'}"
     return args
@@ -235,7 +283,7 @@ def state_size(replay: LlamaReplay) -> Figure:
 def compute(replay: LlamaReplay) -> Figure:
     """MiB of the largest working buffer on a device, else on the host."""
     printed = numbers(replay.record.inner("compute_mib")) or _breakdown(replay.record)
-    devices = {name: value for name, value in printed.items() if not any(w in name.lower() for w in _HOSTS)}
+    devices = _on_devices(printed)
     buffers = [each for each in replay.found.allocations if each.name == "compute"]
     on_device = [each for each in buffers if each.place.startswith("gpu")] if devices else []
     ours = on_device or [each for each in buffers if not each.place.startswith("gpu")]
@@ -244,9 +292,18 @@ def compute(replay: LlamaReplay) -> Figure:
     if not measured or not ours:
         raise Skip("null", "compute_mib")
     best = max(ours, key=lambda each: each.bytes)
+    high = max(best.high, _of_all_rows(replay, best))
     return Figure(
-        float(measured), best.bytes / MIB, HALF_STEP, best.low / MIB, best.high / MIB, because=best.because
+        float(measured), best.bytes / MIB, HALF_STEP, best.low / MIB, high / MIB, because=best.because
     )
+
+
+def _of_all_rows(replay: LlamaReplay, best: LlamaAllocation) -> int:
+    """Return the most where neither build nor program is stated: logits of a whole micro-batch."""
+    if _states_build(replay.record) or not replay.settings.outputs:
+        return 0
+    found = plan(replay.architecture, replace(replay.settings, outputs=0))
+    return max(each.high for each in found.allocations if (each.name, each.place) == (best.name, best.place))
 
 
 FIGURES: Mapping[str, Callable[[LlamaReplay], Figure]] = MappingProxyType({

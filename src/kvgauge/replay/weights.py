@@ -96,6 +96,12 @@ def _measured(record: Record) -> tuple[float, float]:
     raise Skip("null", "weights_gib")
 
 
+def bits_a_weight(record: Record) -> float | None:
+    """Return the bits a weight of a file, as llama.cpp prints them."""
+    bits = _BITS.search(str(record.inner("hparams").get("model_size") or ""))
+    return float(bits[1]) if bits else None
+
+
 def model_of(record: Record, finder: ModelFinder) -> tuple[Model, str]:
     """Return the model and the scheme to price it in, empty for its own.
 
@@ -181,8 +187,7 @@ def _file(record: Record, finder: ModelFinder) -> Figure:
     model = finder.any_model(record)
     mtp = record.number("mtp_kv_layers", within="extra") is not None
     word = file_scheme(record.text("quant") or "")
-    bits = _BITS.search(str(record.inner("hparams").get("model_size") or ""))
-    stated_bits = float(bits[1]) if bits else None
+    stated_bits = bits_a_weight(record)
     stored = _priced(model, word)
     if stored is not None and not _contradicts(stored, stated_bits):
         ours = stored.num_bytes + (stored.mtp_bytes if mtp else 0)

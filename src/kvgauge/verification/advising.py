@@ -13,7 +13,6 @@ from kvgauge.estimate import estimate
 from kvgauge.overhead_running import vllm_running
 from kvgauge.replay import vllm
 from kvgauge.replay.figures import Skip
-from kvgauge.replay.llamacpp import LlamaReplay, load_of
 from kvgauge.replay.llamacpp import replays as llama_replays
 from kvgauge.replay.records import Record
 from kvgauge.units import GIB, MIB
@@ -210,8 +209,8 @@ def _llama(start: Start, asked: Asked) -> Iterator[Advice]:
     found, parts = replay.found, replay.parts
     window, main = parts["window"], parts["main"]
     if window and found.sequences > 1 and window > main:
-        single = llama_plan(asked.finder.gguf(asked.record), replace(load_of(asked.record), sequences=1))
-        saved = window - LlamaReplay(asked.record, single).parts["window"]
+        single = llama_plan(replay.architecture, replace(replay.settings, sequences=1))
+        saved = window - replace(replay, found=single).parts["window"]
         size = f"{saved / MIB:,.0f} MiB"
         text = f"the window pool has cells for {found.sequences} slots: -np 1 saves {size}"
         yield _advice("verify_slots", text, {"saved_bytes": saved}, slots=str(found.sequences), size=size)

@@ -7,17 +7,36 @@ from dataclasses import dataclass, replace
 
 from kvgauge.architecture import ModelArchitecture
 from kvgauge.dtypes import get_format
+from kvgauge.engines.llamacpp.additions import (
+    FIRST,
+    PIPELINE_COPIES,
+    beside_experts,
+    copied,
+    helpers,
+    in_pipeline,
+    staged,
+    unpacked,
+)
 from kvgauge.engines.llamacpp.builds import NEWEST
 from kvgauge.engines.llamacpp.cells import ContextSizes
-from kvgauge.engines.llamacpp.compute import GENERIC, Estimate, GraphRow, estimate, graph_row, symbols
+from kvgauge.engines.llamacpp.compute import (
+    GENERIC,
+    Estimate,
+    GraphRow,
+    Moment,
+    estimate,
+    formula,
+    graph_row,
+    symbols,
+    value,
+)
 from kvgauge.engines.llamacpp.graph import graph_bytes
 from kvgauge.engines.llamacpp.placement import HOST, LayerPlacement
 from kvgauge.engines.llamacpp.settings import LlamaSettings
+from kvgauge.engines.llamacpp.wide_masks import expanded_blocks, fork_buffer, host_inputs
 
 #: Architectures that llama.cpp runs without flash attention whatever is asked (``llama_init_from_model``).
 NEVER_FLASH = frozenset({"grok"})
-#: Copies of the graph's inputs when several devices work at once (``GGML_SCHED_MAX_COPIES``).
-PIPELINE_COPIES = 4
 
 #: Range of a graph that is played through the allocator. Gaps of equal size in another order move it by a
 #: few percent, the alignment of a device by less.
@@ -25,11 +44,10 @@ _PLAYED = (0.94, 1.12)
 
 #: What the range is widened by where a buffer was not measured: low and high factors, on top of the row's
 #: own.
-_PARTLY_OFFLOADED = (0.4, 2.0)
+_PARTLY_OFFLOADED = (0.4, 1.6)
 _OTHER_BUILD = (0.85, 1.6)
 _DRAFT = (0.2, 1.1)
-#: On a device the fork keeps copies of unpacked latents beside, which start-up logs show to be up to 2 GiB.
-_UNPACKED_ON_DEVICE = 1.6
+_DRAFT_BLOCK = Moment(((2, ("ub", "C")), (8, ("ub", "f"))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +73,8 @@ def buffers(
     """Return working buffers and the output buffer; none whose sizes the file does not state."""
     found = [*_working(architecture, settings, sizes, placement)]
     if settings.mtp and architecture.mtp_layers:
-        found += [_widened(b, *_DRAFT, name="mtp.compute") for b in found if b.place != HOST][-1:]
+        of = symbols(architecture, settings, sizes)
+        found += [_draft(b, of) for b in found if b.place != HOST][-1:]
     vocabulary = dict(architecture.dimensions).get("vocab_size")
     if vocabulary:
         size = 4 * vocabulary * sizes.sequences
@@ -63,6 +82,48 @@ def buffers(
         text = f"4 B × {vocabulary} logits × {sizes.sequences} sequence{plural}"
         found.append(Buffer("output", HOST, size, size, size, "exact", text))
     return tuple(found)
+
+
+@dataclass(frozen=True)
+class _Graphs:
+    """The graphs of one context.
+
+    Args:
+        of: values of the symbols; ``row``: the table's sums; ``plain``: without flash attention.
+        is_whole: all layers lie on devices.
+    """
+
+    architecture: ModelArchitecture
+    settings: LlamaSettings
+    sizes: ContextSizes
+    of: Mapping[str, int]
+    row: GraphRow
+    plain: bool
+    is_whole: bool
+    is_alone: bool
+
+    def sized(self, name: str, *, logits: bool) -> Estimate | None:
+        """Return the buffer of a kind of place, with the logits or without."""
+        build = self.settings.build
+        if name == "host" and build.wide_masks:
+            return host_inputs(self.of)
+        if not build.fork:
+            return self._blocks(name, logits=logits)
+        body, kind = self._blocks(name, logits=False), self.architecture.model_type
+        return fork_buffer(body, self.of, kind, plain=self.plain, logits=logits, device=name == "device")
+
+    def _blocks(self, name: str, *, logits: bool) -> Estimate | None:
+        settings, size = self.settings, None
+        if settings.build.fork and self.plain and self.of["km"] and settings.latents in ("", "expanded"):
+            return expanded_blocks(self.of)
+        if self.is_whole or self.is_alone:
+            size = graph_bytes(
+                self.architecture, settings, self.sizes, place=name, plain=self.plain, logits=logits
+            )
+        if size is not None:
+            return _played(self.architecture, size)
+        tail = _variant(settings, plain=self.plain)
+        return _named(self.row, name, tail, self.of, logits=logits)
 
 
 def _working(
@@ -75,29 +136,36 @@ def _working(
     assert row is not None  # noqa: S101 - the table has the generic row
     of = symbols(architecture, settings, sizes)
     plain = settings.flash == "off" or architecture.model_type in NEVER_FLASH
-    tail = _variant(settings, plain=plain)
-    devices = placement.devices
-    output = placement.place(placement.num_layers)
+    devices, output = placement.devices, placement.place(placement.num_layers)
     whole = placement.first_on_device == 0
-
-    def sized(name: str, *, logits: bool) -> Estimate | None:
-        size = None
-        if whole or not devices:
-            size = graph_bytes(architecture, settings, sizes, place=name, plain=plain, logits=logits)
-        return _named(row, name, tail, of, logits=logits) if size is None else _played(architecture, size)
-
-    for place in devices:
-        found = _unpacked(sized("device", logits=place == output), settings, of, on_device=True)
+    graphs = _Graphs(architecture, settings, sizes, of, row, plain, whole, not devices)
+    copies = PIPELINE_COPIES if in_pipeline(settings, devices, whole=whole) else 1
+    for place in devices or helpers(settings):
+        found = unpacked(graphs.sized("device", logits=place == output), settings, of, on_device=True)
+        if place == FIRST:
+            blocks = unpacked(graphs.sized("device", logits=False), settings, of, on_device=True)
+            found = staged(found, blocks, settings, of)
         if found is not None:
-            found = _copied(found, of, len(devices), plain=plain)
+            found = copied(found, of, copies, plain=plain)
             yield _buffer(place, found, settings, known=own is not None, whole=whole)
-    name = "host" if devices and whole else "cpu"
-    found = sized(name, logits=output == HOST or not devices)
-    if name == "cpu":
-        found = _unpacked(found, settings, of, on_device=False)
+    found = _on_host(graphs, copies, output)
     if found is not None:
-        found = _copied(found, of, len(devices) if whole else 1, plain=plain)
-        yield _buffer(HOST, found, settings, known=own is not None, whole=whole or not devices)
+        yield _buffer(HOST, found, settings, known=own is not None, whole=whole or not settings.num_gpus)
+
+
+def _on_host(graphs: _Graphs, copies: int, output: str) -> Estimate | None:
+    settings, of = graphs.settings, graphs.of
+    name = "host" if graphs.is_whole and not graphs.is_alone else "cpu"
+    found = graphs.sized(name, logits=output == HOST or graphs.is_alone)
+    if name == "cpu":
+        found = unpacked(found, settings, of, on_device=False)
+    if found is None:
+        return None
+    found = copied(found, of, copies, plain=graphs.plain or settings.build.wide_masks)
+    found = beside_experts(found, settings, of)
+    if name == "cpu" and settings.num_gpus:  # what devices do for it is not held here
+        found = replace(found, low=min(found.low, host_inputs(of).low))
+    return found
 
 
 def _played(architecture: ModelArchitecture, size: int) -> Estimate:
@@ -126,39 +194,24 @@ def _named(row: GraphRow, name: str, tail: str, of: Mapping[str, int], *, logits
     return None
 
 
-def _copied(found: Estimate, of: Mapping[str, int], devices: int, *, plain: bool) -> Estimate:
-    """Add the copies of masks and hidden rows that a pipeline over several devices keeps.
-
-    Seen with two devices: 3 more masks and 4 copies of the rows that pass from one to the next.
-    """
-    if devices < 2:
-        return found
-    mask = (4 if plain else 2) * of["ub"] * (of["C"] + of["W"])
-    extra = (PIPELINE_COPIES - 1) * mask + PIPELINE_COPIES * 4 * of["ub"] * of["d"]
-    return replace(found, bytes=found.bytes + extra, high=found.high + 2 * extra)
-
-
-def _unpacked(
-    found: Estimate | None, settings: LlamaSettings, of: Mapping[str, int], *, on_device: bool
-) -> Estimate | None:
-    """Add K and V that ik_llama.cpp makes of latents (``-mla 2``, 3), of as many heads as ``-amb`` lets."""
-    if found is None or not settings.unpacks or not of["km"]:
-        return found
-    packed = 2 * of["C"] * of["h"] * (of["km"] - of["p"] + of["vm"])
-    parts = max(1, -(-packed // (settings.attention_mib << 20))) if settings.attention_mib else 1
-    size = 4 * of["C"] * of["h"] * (of["km"] + of["vm"]) // parts + found.bytes // 4
-    if size <= found.bytes:
-        return found
-    high = round(size * (_UNPACKED_ON_DEVICE if on_device else 1.1))
-    return replace(found, bytes=size, low=round(size * 0.9), high=max(found.high, high))
-
-
 def _buffer(place: str, found: Estimate, settings: LlamaSettings, *, known: bool, whole: bool) -> Buffer:
     grade = "measured" if known and whole and settings.build is NEWEST else "assumed"
     buffer = Buffer("compute", place, found.bytes, found.low, found.high, grade, found.moment)
     if not whole:
         buffer = _widened(buffer, *_PARTLY_OFFLOADED)
     return buffer if settings.build is NEWEST else _widened(buffer, *_OTHER_BUILD)
+
+
+def _draft(buffer: Buffer, of: Mapping[str, int]) -> Buffer:
+    """Return the buffer of the context that drafts: one block, its mask and two rows of a dense FFN.
+
+    A log of Qwen3.6-27B shows it to 0.01 % (ggml-org/llama.cpp#25465).
+    """
+    widened = _widened(buffer, *_DRAFT, name="mtp.compute")
+    size = round(value(_DRAFT_BLOCK, of))
+    if not of["f"] or not widened.low <= size <= buffer.bytes:
+        return widened
+    return replace(widened, bytes=size, because=formula(_DRAFT_BLOCK))
 
 
 def _widened(buffer: Buffer, low: float, high: float, name: str | None = None) -> Buffer:

@@ -38,6 +38,7 @@ class BuildRules:
         slots: of llama-server without ``-np``.
         unified: those slots share one stream.
         few_outputs: llama-server reserves logits for the rows that it asks for, not for the micro-batch.
+        wide_masks: masks are fp32 inputs, made fp16 for flash attention beside them.
         fork: a fork of llama.cpp, with options of its own for latents.
     """
 
@@ -53,10 +54,13 @@ class BuildRules:
     slots: int = 4
     unified: bool = True
     few_outputs: bool = True
+    wide_masks: bool = False
     fork: bool = False
 
 
-_OLD = {"plain_padding_tokens": 32, "slots": 1, "unified": False, "few_outputs": False}
+_OLD = {
+    "plain_padding_tokens": 32, "slots": 1, "unified": False, "few_outputs": False, "wide_masks": True,
+}  # fmt: skip
 
 BUILDS: tuple[BuildRules, ...] = (
     BuildRules("b2000", 2000, "2024-01-27", window_pool=False, latents="expanded", streams=False, **_OLD),  # type: ignore[arg-type]

@@ -188,7 +188,7 @@ def _offload(settings: LlamaSettings, ranks: int) -> Offload:
     shares = told if sum(told) else (1.0,) * used
     layers = settings.gpu_layers if used else 0
     dealt = (*shares, *(0.0,) * (ranks - len(shares))) if used else (1.0,) * ranks
-    return Offload(layers, dealt, settings.cpu_moe_layers)
+    return Offload(layers, dealt, settings.cpu_moe_layers, settings.overrides)
 
 
 ENGINE = LlamaEngine()

@@ -21,7 +21,8 @@ from kvgauge.units import MAX_TOKENS
 Value = int | str | bool | tuple[float, ...]
 
 #: Setting -> (kind of value, spellings). Kinds: number; word; type; on and off, flags without a value;
-#: flash, on, off or auto, and on where the value is left out; layers, a number, ``all`` or ``auto``; ratios.
+#: flash, on, off or auto, and on where the value is left out; layers, a number, ``all`` or ``auto``; ratios;
+#: joined, a word that adds to those before it.
 SETTINGS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "context": ("number", ("-c", "--ctx-size", "LLAMA_ARG_CTX_SIZE", "n_ctx", "contextlength",
     "context_length")),
@@ -49,6 +50,9 @@ SETTINGS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "split_mode": ("word", ("-sm", "--split-mode", "LLAMA_ARG_SPLIT_MODE")),
     "tensor_split": ("ratios", ("-ts", "--tensor-split", "LLAMA_ARG_TENSOR_SPLIT", "tensorsplit")),
     "cpu_moe_layers": ("number", ("-ncmoe", "--n-cpu-moe", "LLAMA_ARG_N_CPU_MOE")),
+    "tensor_overrides": ("joined", ("-ot", "--override-tensor", "LLAMA_ARG_OVERRIDE_TENSOR")),
+    "no_op_offload": ("off", ("--no-op-offload", "-nopo")),
+    "repacked": ("on", ("-rtr", "--run-time-repack")),
     "cpu_moe": ("on", ("-cmoe", "--cpu-moe", "LLAMA_ARG_CPU_MOE")),
     "outputs": ("number", ("--n-outputs-max", "n_outputs_max")),
     "rollback": ("number", ("--n-rs-seq", "n_rs_seq")),
@@ -153,6 +157,8 @@ def _flag(found: dict[str, Value], name: str, value: str | None, tokens: Iterato
         value = next(tokens, None)
     if value is None:
         raise InvalidRequestError(f"{name} needs a value", field="engine-args")
+    if kind == "joined" and setting in found:
+        value = f"{found[setting]},{value}"
     found[setting] = _read(name, kind, value)
 
 

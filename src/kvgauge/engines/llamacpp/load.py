@@ -60,6 +60,9 @@ def load_of(
         num_gpus=setup.parallelism.num_gpus,
         build=rules_for(version),
     )
+    settings = replace(
+        settings, host_matrix_bytes=setup.host_matrix_bytes, host_output_bytes=setup.host_output_bytes
+    )
     if not settings.context_tokens:  # -c 0: what the model's own limit leaves to one sequence is reserved
         streams = 1 if settings.unified else settings.sequences
         settings = replace(settings, context_tokens=tokens * streams)

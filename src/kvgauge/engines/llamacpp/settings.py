@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from kvgauge.dtypes import canonical_dtype
 from kvgauge.engines.llamacpp.builds import NEWEST, BuildRules
 from kvgauge.engines.llamacpp.flags import Value, parse
+from kvgauge.engines.tensor_overrides import Override, parse_overrides
 from kvgauge.errors import FeatureUnsupportedError, InvalidRequestError
 
 #: ``LLAMA_MAX_SEQ`` of ``src/llama-cparams.h``.
@@ -45,6 +46,9 @@ class LlamaSettings:
         latents: what is kept of a latent where a fork's flags say so; empty is the build's own.
         unpacks: the fork unpacks latents of the whole context, by parts of the heads.
         attention_mib: what a part may take; 0 is no bound.
+        overrides: tensors that lie elsewhere than their layer.
+        copies_weights: a device works on matrices of the host in a copy, where there are rows enough.
+        host_matrix_bytes, host_output_bytes: the largest such matrix of a block, and that of the logits.
     """
 
     context_tokens: int = 0
@@ -73,6 +77,10 @@ class LlamaSettings:
     latents: str = ""
     unpacks: bool = False
     attention_mib: int = 0
+    overrides: tuple[Override, ...] = ()
+    copies_weights: bool = True
+    host_matrix_bytes: int = 0
+    host_output_bytes: int = 0
     build: BuildRules = NEWEST
 
 
@@ -136,6 +144,8 @@ def settings_of(
         latents=_latents(told),
         unpacks=build.fork and told.get("latents") in (2, 3) and _flash(told, build) == "on",
         attention_mib=_positive(told, "attention_mib", 0, low=0),
+        overrides=_overrides(told),
+        copies_weights=not (told.get("no_op_offload") or told.get("repacked")),
         build=build,
     )
 
@@ -252,6 +262,11 @@ def _latents(told: Mapping[str, Value]) -> str:
     number = _positive(told, "latents", 0, low=0)
     without_v = number > 1 or told.get("flash") == "on"
     return "expanded" if number == 0 else "k" if without_v else "kv"
+
+
+def _overrides(told: Mapping[str, Value]) -> tuple[Override, ...]:
+    line = told.get("tensor_overrides")
+    return parse_overrides(str(line)) if line else ()
 
 
 def _devices(told: Mapping[str, Value], num_gpus: int) -> int:
