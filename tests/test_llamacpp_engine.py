@@ -207,7 +207,7 @@ def test_other_names(name):
 @pytest.mark.parametrize(
     ("args", "load", "error", "word"),
     [
-        ("--ctx-sizes 4", {}, InvalidRequestError, "no flag"),
+        ("--ctx-sizes 4", {}, InvalidRequestError, "is not known to llama.cpp"),
         ("-c", {}, InvalidRequestError, "needs a value"),
         ("-c -5", {}, InvalidRequestError, "at least"),
         ("-ctv q8_0 -fa off", {}, FeatureUnsupportedError, "flash attention"),

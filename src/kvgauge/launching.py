@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING
 from kvgauge.architecture import Note
 from kvgauge.data import read_data
 from kvgauge.dtypes import display_dtype
+from kvgauge.engines.releases import has_flag
+from kvgauge.launch_flags import released_line
 
 if TYPE_CHECKING:
     from kvgauge.fit_asking import Posed
@@ -70,13 +72,19 @@ def launch_of(posed: Posed, pool_bytes: int) -> Launch:
     command = posed.asked.launch_command(word, pool_bytes)
     if not command:
         return Launch("")
+    request = prepared.request
+    command, lacking = released_line(command, request.engine, request.engine_version)
+    notes = (*notes, *lacking)
     ranks, most = prepared.request.parallelism.num_gpus, gpus_per_machine()
     if ranks <= most:
         return Launch(command, (), notes)
     machines = -(-ranks // most)
     engine = prepared.request.engine
     if engine == "vllm":
-        command = " ".join((command, *ray_flags(command, prepared.request.parallelism.data)))
+        added = (*ray_flags(command, request.parallelism.data),)
+        if RAY_REPLICAS[0] in added and has_flag(engine, RAY_REPLICAS[0], request.engine_version) is False:
+            return Launch("", (), (*notes, _one_machine_note(request.engine_version or "")))
+        command = " ".join((command, *added))
     return Launch(command, tuple(_steps(engine, command, machines)), (*notes, _machines_note(machines, most)))
 
 
@@ -101,6 +109,14 @@ def _steps(engine: str, command: str, machines: int) -> Iterator[LaunchStep]:
     elif engine == "sglang":
         joined = f"--nnodes {machines} --node-rank NUMBER --dist-init-addr {FIRST}:{DIST_PORT}"
         yield LaunchStep("each", f"{command} {joined}")
+
+
+def _one_machine_note(version: str) -> Note:
+    flag = RAY_REPLICAS[0]
+    text = (
+        f"vllm {version} has no {flag}: it starts the replicas of a line on one machine, which these outgrow"
+    )
+    return Note("launch_on_one_machine", "warning", text, (("version", version), ("flag", flag)))
 
 
 def _machines_note(machines: int, gpus: int) -> Note:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 DEFAULT_CONTEXT_TOKENS = 32768
 #: Engines whose flags are known by version.
-FLAGGED = frozenset({"vllm", "sglang"})
+FLAGGED = frozenset({"vllm", "sglang", "llama.cpp"})
 _LONGEST_SHARE = 12
 
 
@@ -131,6 +131,10 @@ def prepare(
         from kvgauge.told_flags import flags_first  # noqa: PLC0415 - few give flags
 
         options, flag_notes = flags_first(options, told)
+    if engine_args.strip():
+        from kvgauge.engines.flag_notes import unknown_flag_notes  # noqa: PLC0415 - few give flags
+
+        flag_notes = (*flag_notes, *unknown_flag_notes(name, version, engine_args))
     if name in FLAGGED:
         from kvgauge.engines.flag_tables import refuse_lacking  # noqa: PLC0415 - engines without flags
 

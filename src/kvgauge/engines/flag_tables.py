@@ -1,19 +1,16 @@
-"""Which flag of an engine says what, and which versions have it: ``data/engine_flags.json`` as a table.
-
-A row without ``since`` is in every version whose rules are known, as far as is known; ``until`` is the last
-version that has it. Sources: the engines' own changes and documentation of arguments by version.
-"""
+"""Which flag of an engine says what: ``data/engine_flags.json``; versions that have it: ``releases``."""
 
 from __future__ import annotations
 
 import json
 import re
 import shlex
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import NamedTuple
 
 from kvgauge.data import read_data
+from kvgauge.engines import releases
 from kvgauge.engines.flag_words import split_words
 from kvgauge.errors import FeatureUnsupportedError
 
@@ -26,13 +23,10 @@ class FlagRow(NamedTuple):
 
     Args:
         option: what it says; the options of a load under their own names.
-        since, until: first and last version that has it; empty where it is not known to lack anywhere.
     """
 
     flag: str
     option: str
-    since: str = ""
-    until: str = ""
 
 
 @lru_cache(maxsize=1)
@@ -56,37 +50,19 @@ def spellings(engine: str, option: str) -> tuple[str, ...]:
 
 
 def has_flag(row: FlagRow, engine: str, version: str | None) -> bool:
-    """Whether a version has a flag; a version that is not known is the newest.
+    """Whether a version has a flag, as far as is known; a version that is not known is the newest.
 
     >>> row = next(row for row in flag_rows("vllm") if row.option == "dcp")
     >>> has_flag(row, "vllm", "0.10.1"), has_flag(row, "vllm", "0.10.2"), has_flag(row, "vllm", None)
     (False, True, True)
     """
-    if version is None:
-        return not row.until
-    number = _number_of(engine)
-    own = number(version)
-    return (not row.since or own >= number(row.since)) and (not row.until or own <= number(row.until))
+    return releases.has_flag(engine, row.flag, version) is not False
 
 
 def flag_for(engine: str, option: str, version: str | None) -> str | None:
     """Return the usual flag of a version for an option; None where it has none."""
     rows = (row for row in flag_rows(engine) if row.option == option)
     return next((row.flag for row in rows if has_flag(row, engine, version)), None)
-
-
-def _number_of(engine: str) -> Callable[[str], tuple[int, ...]]:
-    if engine == "llama.cpp":
-        from kvgauge.engines.llamacpp.builds import build_number  # noqa: PLC0415 - one engine is loaded
-
-        return lambda version: (build_number(version),)
-    return _release
-
-
-def _release(version: str) -> tuple[int, ...]:
-    """Return the numbers of a release: 0.10.2rc1 counts as 0.10.2."""
-    found = re.match(r"v?(\d{1,6})\.(\d{1,6})(?:\.(\d{1,6}))?", version.strip())
-    return tuple(int(part or 0) for part in found.groups()) if found else (0,)
 
 
 def lacking(engine: str, version: str | None, args: str) -> tuple[FlagRow, ...]:
@@ -115,7 +91,9 @@ def refuse_lacking(engine: str, version: str | None, args: str, options: Iterabl
             found.append(rows[0])
     if found:
         row = found[0]
-        hint = f"{row.since} and later have it" if row.since else f"its last version with it is {row.until}"
+        usual = flag_for(engine, row.option, version)
+        span = releases.span_words(releases.flag_span(engine, row.flag))
+        hint = f"{usual} says it there" if usual else span
         raise FeatureUnsupportedError(f"{engine} {version} has no {row.flag}", hint=hint, field="engine")
 
 

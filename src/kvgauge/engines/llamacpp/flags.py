@@ -1,9 +1,9 @@
 """The words that llama.cpp's programs, Ollama and LM Studio are told their load with, as a table.
 
 ``parse`` turns a line of flags, or of variables and words with ``=``, into settings by name. Flags without
-effect
-on memory are known by name and skipped (``data/llamacpp_flags.json``, from ``common/arg.cpp`` of v0.5.0 and
-from ik_llama.cpp); anything else is refused, with the nearest known one.
+effect on memory are known by name and skipped (``data/llamacpp_flags.json``, from v0.5.0's ``common/arg.cpp``
+and from ik_llama.cpp); a flag that is close to a known one is taken for a slip and refused, any other is left
+alone, and ``flag_notes`` names it.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
 from kvgauge.data import read_data
+from kvgauge.engines.flag_words import refuse_slip
 from kvgauge.errors import InvalidRequestError
 from kvgauge.units import MAX_TOKENS
 
@@ -88,11 +89,17 @@ def _quiet() -> Mapping[str, int]:
     return {name: int(count) for count, names in raw.items() for name in names}
 
 
+def knows_elsewhere(flag: str, version: str | None) -> bool:
+    """Whether a flag is a fork's, and the fork is asked for; its flags are in no release's table."""
+    return (version or "").startswith("ik") and (flag in _SPELLINGS or flag in _quiet())
+
+
 def parse(line: str) -> dict[str, Value]:
     """Return the settings that a line of flags and words states; the last of one name holds.
 
     Raises:
-        InvalidRequestError: an unknown flag, or a value that does not fit; names it.
+        InvalidRequestError: a flag that is close to a known one, an unknown variable, or a value that does
+            not fit; names it.
 
     >>> parse("-c 32k -np 4 -fa on -ctk q8_0")
     {'context': 32768, 'sequences': 4, 'flash': 'on', 'k_type': 'q8_0'}
@@ -141,7 +148,7 @@ def _flag(found: dict[str, Value], name: str, value: str | None, tokens: Iterato
     if known is None:
         count = _quiet().get(name)
         if count is None:
-            raise _unknown(name)
+            refuse_slip(name, [*_SPELLINGS, *_quiet()], "llama.cpp")
         if count and value is None:
             next(tokens, None)
         return

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from kvgauge.architecture import ModelArchitecture, Note
 from kvgauge.engines.base import Demand, Experts, PlainEngine, RequestedDtypes
+from kvgauge.engines.releases import refuse_value, released_word
 from kvgauge.engines.serving_cards import gpu_of
 from kvgauge.engines.serving_weights import shard_policy
 from kvgauge.engines.setup import PLAIN_SETUP, Setup
 from kvgauge.engines.sglang.capacity import SglangCapacity
 from kvgauge.engines.sglang.demand import group_demands, reserved
 from kvgauge.engines.sglang.flags import parse_flags
-from kvgauge.engines.sglang.kv_dtypes import option_word
+from kvgauge.engines.sglang.kv_dtypes import KV_WORDS, model_dtype, option_word
+from kvgauge.engines.sglang.launch import DTYPE_WORDS
 from kvgauge.engines.sglang.planning import pipeline_stages
 from kvgauge.engines.sglang.settings import SglangSettings, SglangSpeculation
 from kvgauge.engines.sglang.versions import NEWEST, parse_version, rules_for
@@ -189,6 +192,7 @@ def settings_of(
             mem_fraction=setup.utilization,
         ),
     )
+    settings = _as_released(architecture, settings)
     if (settings.attention_ranks, settings.data) != (spread.tensor, spread.data):
         raise InvalidRequestError(
             "attention groups need their ranks beside them among the engine's flags",
@@ -196,6 +200,22 @@ def settings_of(
             field="engine-args",
         )
     return settings
+
+
+def _as_released(architecture: ModelArchitecture, settings: SglangSettings) -> SglangSettings:
+    """Return the settings in words that the version's flags take.
+
+    Raises:
+        FeatureUnsupportedError: a flag takes no such word in this version.
+    """
+    own, version = model_dtype(architecture, settings) or "", settings.version
+    word = released_word("sglang", "--kv-cache-dtype", settings.kv_dtype, KV_WORDS, version, own)
+    if settings.state_dtype is not None:
+        state = DTYPE_WORDS.get(settings.state_dtype, settings.state_dtype)
+        refuse_value("sglang", "--mamba-ssm-dtype", state, version)
+    if settings.speculation.on:
+        refuse_value("sglang", "--speculative-algorithm", settings.speculation.algorithm, version)
+    return replace(settings, kv_dtype=word)
 
 
 ENGINE = SglangEngine()

@@ -5,13 +5,13 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
-from kvgauge.engines.flag_tables import flag_rows, has_flag
 from kvgauge.engines.sglang.flags import SWITCHES, VALUES, parse_flags
 from kvgauge.engines.sglang.pool import SglangPlan
 from kvgauge.engines.sglang.settings import SglangSettings
 
 _START = ("python", "-m", "sglang.launch_server")
-_DTYPES = {"f32": "float32", "f16": "float16", "bf16": "bfloat16"}
+#: Canonical dtype -> SGLang's word.
+DTYPE_WORDS = {"f32": "float32", "f16": "float16", "bf16": "bfloat16"}
 
 
 def launch_command(model: str, plan: SglangPlan, args: str, max_requests: int | None) -> str:
@@ -22,10 +22,7 @@ def launch_command(model: str, plan: SglangPlan, args: str, max_requests: int | 
     """
     given, plain = parse_flags(args), SglangSettings()
     words = [*_START, "--model-path", model]
-    lacking = {row.flag for row in flag_rows("sglang") if not has_flag(row, "sglang", plan.settings.version)}
     for flag, value in _flags(plan, max_requests):
-        if flag in lacking:
-            continue
         name = _field(flag)
         if not name or getattr(given, name) == getattr(plain, name):
             words += [flag, value] if value else [flag]
@@ -73,7 +70,7 @@ def _flags(plan: SglangPlan, max_requests: int | None) -> Iterator[tuple[str, st
     if settings.kv_dtype != "auto":
         yield "--kv-cache-dtype", settings.kv_dtype
     if settings.state_dtype is not None:
-        yield "--mamba-ssm-dtype", _DTYPES.get(settings.state_dtype, settings.state_dtype)
+        yield "--mamba-ssm-dtype", DTYPE_WORDS.get(settings.state_dtype, settings.state_dtype)
     if max_requests is not None:
         yield "--max-running-requests", str(max_requests)
     if settings.mem_fraction is not None:

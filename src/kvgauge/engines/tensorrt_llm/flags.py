@@ -96,6 +96,25 @@ VALUES: Mapping[str, tuple[str, Reader]] = MappingProxyType({
     "num_nextn_predict_layers": ("draft_tokens", _whole),
     "max_draft_len": ("draft_tokens", _whole),
 })  # fmt: skip
+#: Names -> where a file of settings has them (``llmapi/llm_args.py``); flags of the server have no row.
+FILE_FIELDS: Mapping[str, str] = MappingProxyType({
+    "kv_cache_dtype": "kv_cache_config.dtype", "tokens_per_block": "kv_cache_config.tokens_per_block",
+    "max_tokens": "kv_cache_config.max_tokens", "max_tokens_in_paged_kv_cache": "kv_cache_config.max_tokens",
+    "max_gpu_total_bytes": "kv_cache_config.max_gpu_total_bytes",
+    "max_attention_window": "kv_cache_config.max_attention_window",
+    "max_attention_window_size": "kv_cache_config.max_attention_window",
+    "enable_block_reuse": "kv_cache_config.enable_block_reuse",
+    "mamba_ssm_cache_dtype": "kv_cache_config.mamba_ssm_cache_dtype",
+    "mamba_prefix_cache_step": "kv_cache_config.mamba_prefix_cache_step",
+    "mamba_state_cache_interval": "kv_cache_config.mamba_state_cache_interval",
+    "free_gpu_memory_fraction": "kv_cache_config.free_gpu_memory_fraction",
+    "kv_cache_free_gpu_mem_fraction": "kv_cache_config.free_gpu_memory_fraction",
+    "num_nextn_predict_layers": "speculative_config.num_nextn_predict_layers",
+    "max_draft_len": "speculative_config.max_draft_len",
+    "enable_attention_dp": "enable_attention_dp", "dtype": "dtype",
+    "tensor_parallel_size": "tensor_parallel_size", "pipeline_parallel_size": "pipeline_parallel_size",
+    "moe_expert_parallel_size": "moe_expert_parallel_size",
+})  # fmt: skip
 _SHORT = {"--tp": "--tp_size", "--pp": "--pp_size", "--ep": "--ep_size"}
 #: Flags that stand for a file or change the cache in ways that no rule here follows -> what to do instead.
 _REFUSED = {
@@ -128,6 +147,12 @@ def parse_flags(args: str, base: TrtllmSettings | None = None) -> TrtllmSettings
         facts["mtp"] = True
     settings = base or TrtllmSettings()
     return replace(settings, ignored_flags=tuple(dict.fromkeys(ignored)), **facts)  # type: ignore[arg-type]
+
+
+def knows(flag: str) -> bool:
+    """Whether a word names a flag or a field whose meaning is known."""
+    name = _SHORT.get(flag, flag).lstrip("-").replace("-", "_").rpartition(".")[2]
+    return name in VALUES
 
 
 def _pairs(words: list[str]) -> Iterator[tuple[str, str | None]]:

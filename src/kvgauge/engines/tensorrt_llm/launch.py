@@ -21,7 +21,7 @@ def launch_command(model: str, plan: TrtllmPlan, args: str, max_batch: int | Non
     for flag, value in _flags(plan, max_batch):
         name = VALUES[flag][0]
         if getattr(given, name) == getattr(plain, name):
-            words += [f"--{flag}", value]
+            words += [f"--{flag}", value] if value else [f"--{flag}"]
     own = shlex.split(args)
     if own[:1] == ["trtllm-serve"]:
         own = own[1:] if len(own) > 1 and own[1].startswith("-") else own[2:]
@@ -38,7 +38,7 @@ def _flags(plan: TrtllmPlan, max_batch: int | None) -> Iterator[tuple[str, str]]
     if settings.expert > 1 and not settings.attention_dp:
         yield "ep_size", str(settings.expert)
     if settings.attention_dp:
-        yield "enable_attention_dp", "true"
+        yield "enable_attention_dp", ""
     if settings.kv_dtype != "auto":
         yield "kv_cache_dtype", settings.kv_dtype
     if settings.state_dtype is not None:

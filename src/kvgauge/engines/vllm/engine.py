@@ -8,13 +8,14 @@ from dataclasses import dataclass, replace
 from kvgauge.architecture import ModelArchitecture, Note
 from kvgauge.engines.base import Demand, Experts, PlainEngine, RequestedDtypes
 from kvgauge.engines.pools import Pool, PoolGroup
+from kvgauge.engines.releases import refuse_value
 from kvgauge.engines.setup import PLAIN_SETUP, Setup
 from kvgauge.engines.versions import newer_note
 from kvgauge.engines.vllm.demand import group_demands, reserved
 from kvgauge.engines.vllm.devices import DEFAULT_GPU, GpuClass
 from kvgauge.engines.vllm.flags import parse_flags, stated_settings
-from kvgauge.engines.vllm.kv_dtypes import KV_WORDS, known_word, model_dtype
-from kvgauge.engines.vllm.launch import launch_command
+from kvgauge.engines.vllm.kv_dtypes import KV_WORDS, known_word, model_dtype, version_word
+from kvgauge.engines.vllm.launch import DTYPE_WORDS, launch_command
 from kvgauge.engines.vllm.notes import assumed_notes
 from kvgauge.engines.vllm.planning import plan
 from kvgauge.engines.vllm.pool import VllmPlan
@@ -118,6 +119,7 @@ class VllmEngine(PlainEngine):
             FeatureUnsupportedError: this version, card or dtype can't hold the model.
         """
         settings = settings_of(workload, dtypes, version=version, args=args, setup=setup)
+        settings = _as_released(architecture, settings)
         told_sequences = settings.max_sequences
         found, settings = _planned(architecture, settings, workload)
         if workload.shared_prefix_tokens and not found.schedule.prefix_caching:
@@ -177,6 +179,23 @@ def settings_of(
         utilization=setup.utilization,
     )
     return parse_flags(args, base)
+
+
+def _as_released(architecture: ModelArchitecture, settings: VllmSettings) -> VllmSettings:
+    """Return the settings in words that the version's flags take.
+
+    Raises:
+        FeatureUnsupportedError: a flag takes no such word in this version.
+    """
+    for flag, word in (
+        ("--mamba-ssm-cache-dtype", DTYPE_WORDS.get(settings.state_dtype or "", settings.state_dtype)),
+        ("--mamba-cache-dtype", DTYPE_WORDS.get(settings.conv_dtype or "", settings.conv_dtype)),
+        ("--mamba-cache-mode", settings.state_cache_mode),
+    ):
+        if word is not None:
+            refuse_value("vllm", flag, word, settings.version)
+    word = version_word(architecture, settings.kv_dtype, settings.dtype, settings.version)
+    return settings if word == settings.kv_dtype else replace(settings, kv_dtype=word)
 
 
 def _planned(

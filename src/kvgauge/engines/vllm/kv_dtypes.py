@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from kvgauge.architecture import ModelArchitecture
 from kvgauge.dtypes import canonical_dtype
+from kvgauge.engines.releases import released_word, takes_value
 from kvgauge.engines.vllm.devices import GpuClass
 from kvgauge.errors import FeatureUnsupportedError, InvalidRequestError
 from kvgauge.layers import LayerKind
 
-#: The words that vLLM takes (0.33.0, ``config/cache.py``), and the format each names.
+#: The words that vLLM takes (0.33.0, ``config/cache.py``) and whose bytes are known; the format each names.
 KV_WORDS = {
-    "auto": "auto", "float16": "f16", "half": "f16", "bfloat16": "bf16", "float32": "f32", "float": "f32",
+    "auto": "auto", "float16": "f16", "bfloat16": "bf16",
     "fp8": "fp8_e4m3", "fp8_e4m3": "fp8_e4m3", "fp8_e5m2": "fp8_e5m2", "fp8_inc": "fp8_e4m3",
     "fp8_ds_mla": "fp8_ds_mla", "nvfp4_ds_mla": "nvfp4_ds_mla", "nvfp4": "nvfp4", "nvfp4_4over6": "nvfp4",
     "int8_per_token_head": "int8_per_token_head", "fp8_per_token_head": "fp8_per_token_head",
@@ -19,6 +20,7 @@ KV_WORDS = {
     "turboquant_k3v4_nc": "turboquant_k3v4_nc", "turboquant_3bit_nc": "turboquant_3bit_nc",
 }  # fmt: skip
 
+KV_FLAG = "--kv-cache-dtype"
 PER_TOKEN_HEAD = frozenset({"int8_per_token_head", "fp8_per_token_head", "int4_per_token_head"})
 #: Formats of latents alone.
 _LATENT_ONLY = frozenset({"fp8_ds_mla", "nvfp4_ds_mla"})
@@ -45,6 +47,7 @@ def known_word(word: str) -> str:
 
     Raises:
         InvalidRequestError: vLLM takes no such word; names those it takes.
+        FeatureUnsupportedError: vLLM takes it, and what it keeps is not known here.
 
     >>> known_word("FP8_E4M3"), known_word("bf16")
     ('fp8_e4m3', 'bfloat16')
@@ -52,6 +55,12 @@ def known_word(word: str) -> str:
     name = word.strip().lower()
     if name in KV_WORDS:
         return name
+    if takes_value("vllm", KV_FLAG, name, None):
+        raise FeatureUnsupportedError(
+            f"what vllm keeps in {name} is not known",
+            hint=f"one of: {', '.join(KV_WORDS)}",
+            field="kv_dtype",
+        )
     canonical = canonical_dtype(name)  # raises for a word of no engine
     same = [known for known, form in KV_WORDS.items() if form == canonical]
     if same:
@@ -61,6 +70,18 @@ def known_word(word: str) -> str:
         hint=f"one of: {', '.join(KV_WORDS)}",
         field="kv_dtype",
     )
+
+
+def version_word(architecture: ModelArchitecture, word: str, dtype: str | None, version: str | None) -> str:
+    """Return the word by which a version takes what ``word`` names.
+
+    Args:
+        dtype: of activations, where a flag says it.
+
+    Raises:
+        FeatureUnsupportedError: it takes none for it.
+    """
+    return released_word("vllm", KV_FLAG, word, KV_WORDS, version, model_dtype(architecture, dtype) or "")
 
 
 def resolve_word(architecture: ModelArchitecture, word: str, gpu: GpuClass) -> str:

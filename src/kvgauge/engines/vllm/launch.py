@@ -5,12 +5,13 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
-from kvgauge.engines.flag_tables import flag_rows, has_flag
 from kvgauge.engines.vllm.flags import VALUES, stated_settings
 from kvgauge.engines.vllm.pool import VllmPlan
 from kvgauge.engines.vllm.settings import VllmSettings
 from kvgauge.workload import Workload
 
+#: Canonical dtype -> vLLM's word.
+DTYPE_WORDS = {"f32": "float32", "f16": "float16", "bf16": "bfloat16"}
 #: Field of the settings that a flag written here sets.
 _FIELDS = {
     **{flag: name for flag, (name, _) in VALUES.items()},
@@ -34,9 +35,8 @@ def launch_command(
     """
     given = stated_settings(args)
     words = ["vllm", "serve", model]
-    lacking = {row.flag for row in flag_rows("vllm") if not has_flag(row, "vllm", settings.version)}
     for flag, value in _flags(settings, workload, plan, max_sequences):
-        if _FIELDS.get(flag) not in given and flag not in lacking:
+        if _FIELDS.get(flag) not in given:
             words += [flag, value] if value else [flag]
     own = shlex.split(args)
     if own[:2] == ["vllm", "serve"]:
@@ -61,12 +61,7 @@ def _flags(
     if settings.kv_dtype != "auto":
         yield "--kv-cache-dtype", settings.kv_dtype
     if settings.state_dtype is not None:
-        yield (
-            "--mamba-ssm-cache-dtype",
-            {"f32": "float32", "f16": "float16", "bf16": "bfloat16"}.get(
-                settings.state_dtype, settings.state_dtype
-            ),
-        )
+        yield "--mamba-ssm-cache-dtype", DTYPE_WORDS.get(settings.state_dtype, settings.state_dtype)
     sequences = -(-workload.sequences // settings.data)
     if max_sequences is not None or settings.max_sequences is not None:
         yield "--max-num-seqs", str(sequences if max_sequences is None else max_sequences)

@@ -28,6 +28,10 @@ NOTES: Mapping[str, str] = {
     "reserve_not_kept": "--reserve {size} 未能保证：引擎参数已给定其比例",
     "verdict_weights_alone": "仅权重就占 {weights}，而引擎可用每张 GPU 的 {available}：差 {lack}",
     "launch_model_path": "命令中的 {word} 代表该模型的路径",
+    "launch_flag_lacking": "{engine} {version} 没有 {flag}，命令中略去：{since}",
+    "launch_needs_file": "trtllm-serve {version} 的参数说不出其余设置：请加 {flag} 文件，文件内容为 {yaml}",
+    "launch_on_one_machine": "vllm {version} 没有 {flag}：一条命令的副本只能在一台机器上启动，而这些放不下",
+    "flags_unknown": "{engine} {version} 不认识 {flags}，会因此停止；未计入",
     "launch_machines": "各 rank 分布在 {machines} 台各有 {gpus} 张 GPU 的机器上，都要启动",
     "rule_of_thumb": "这是经验公式：权重 + 缓存 + 权重的十分之一；引擎自己的答案更可靠",
     "card_lacks_bf16": (

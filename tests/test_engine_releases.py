@@ -1,0 +1,150 @@
+"""Flags by release, as the engines' own sources have them; what a version lacks is said, never written."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import subprocess
+import sys
+from functools import lru_cache
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import kvgauge
+from kvgauge.engines import releases
+from kvgauge.engines.flag_notes import unknown_flags
+from kvgauge.errors import FeatureUnsupportedError, KvgaugeError
+
+HERE = Path(__file__).parent
+#: Read in the released files by searching their text: the last release without and the first with each flag.
+GOLDEN = [
+    json.loads(line)
+    for line in (HERE / "golden" / "engine_flags_by_release_2026-11.jsonl").read_text("utf-8").splitlines()
+]
+
+
+@lru_cache(maxsize=8)
+def loaded(name: str = "Qwen/Qwen3-8B") -> kvgauge.Model:
+    return kvgauge.load(name, offline=True)
+
+
+def notes_of(result) -> dict[str, str]:
+    return {note.code: note.message for note in result.notes}
+
+
+@pytest.mark.parametrize("row", GOLDEN, ids=lambda row: " ".join(map(str, row.values())))
+def test_flags_and_words_by_release(row):
+    if "value" in row:
+        found = releases.takes_value(row["engine"], row["flag"], row["value"], row["version"])
+    else:
+        found = releases.has_flag(row["engine"], row["flag"], row["version"])
+    assert found is row["has"]
+
+
+def test_between_releases_that_disagree_it_is_not_known():
+    assert releases.has_flag("vllm", "--data-parallel-size", "0.8.3rc1") is None
+    assert releases.has_flag("llama.cpp", "--swa-full", "b5430") is None
+    assert releases.has_flag("tensorrt-llm", "--kv_cache_dtype", "1.3.0rc9") is None
+    assert releases.has_flag("tensorrt-llm", "--kv_cache_dtype", "1.2.1") is False
+    assert releases.has_flag("vllm", "--kv-cache-dtype", "99.0") is True
+
+
+def test_starts_of_names_count_where_one_flag_begins_so():
+    assert releases.has_flag("sglang", "--pp", "0.5.3") is True
+    assert releases.has_flag("sglang", "--pp", "0.5.23") is False  # two flags begin with it: argparse stops
+    with pytest.raises(FeatureUnsupportedError, match=r"0\.5\.23 has no --pp$") as caught:
+        kvgauge.size(loaded(), engine="sglang@0.5.23", engine_args="--pp 2")
+    assert caught.value.hint == "--pp-size says it there"
+
+
+@given(st.sampled_from(["vllm", "sglang", "llama.cpp", "tensorrt-llm", "theory"]), st.text(max_size=60))
+@settings(max_examples=200, deadline=None)
+def test_any_line_has_unknown_flags_or_is_refused(engine, text):
+    try:
+        found = unknown_flags(engine, None, text)
+    except KvgaugeError:
+        return
+    assert all(flag.startswith("-") for flag in found)
+
+
+@pytest.mark.parametrize("engine", ["vllm@0.33.0", "sglang@0.5.23", "tensorrt-llm@1.4.0", "llama.cpp@v0.5.0"])
+def test_unknown_flags_are_named_once_and_left_out(engine):
+    plain = kvgauge.size(loaded(), engine=engine)
+    told = kvgauge.size(loaded(), engine=engine, engine_args="--port 80 --qqqq-zzz 7 --qqqq-zzz 7")
+    assert told.cache.total_bytes == plain.cache.total_bytes
+    name, _, version = engine.partition("@")
+    message = f"not known to {name} {version}, which would stop at it: --qqqq-zzz; left out of account"
+    assert notes_of(told)["flags_unknown"] == message
+    assert "flags_unknown" not in notes_of(plain)
+
+
+def test_known_flags_are_not_named():
+    lines = {
+        "vllm": "-tp 2 -tp2 --no-enable-prefix-caching --max_model_len 4096 --compilation-config.mode 3 -O3",
+        "sglang": "--tp 2 --mem-fraction-static 0.8 --trust-remote-code",
+        "tensorrt-llm": "--tp 2 kv_cache_config.tokens_per_block=64 --backend pytorch --port 1",
+        "llama.cpp": "-c 4096 --jinja -ngl 99 -b 2048 --temp 0.7",
+    }
+    for engine, line in lines.items():
+        assert not unknown_flags(engine, None, line), engine
+    assert not unknown_flags("llama.cpp", "ik", "-mla 2 -fmoe -rtr")
+    assert unknown_flags("llama.cpp", "v0.5.0", "-mla 2 -fmoe") == ("-mla", "-fmoe")
+
+
+def test_words_that_a_version_does_not_take():
+    def word(engine, kv):
+        return shlex.split(kvgauge.fit(loaded(), engine=engine, gpu="H100", kv_dtype=kv).launch_command)
+
+    assert "fp4_e2m1" in word("sglang@0.5.10", "nvfp4")
+    assert "nvfp4" in word("sglang@0.5.23", "nvfp4")
+    assert "--kv-cache-dtype" not in word("vllm@0.10.2", "bf16")  # the model's own: auto
+    assert "bfloat16" in word("vllm@0.11.0", "bf16")
+    with pytest.raises(FeatureUnsupportedError, match=r"of vllm 0\.18\.1 takes no nvfp4") as caught:
+        word("vllm@0.18.1", "nvfp4")
+    assert caught.value.hint == "0.20.0 and later have it"
+    with pytest.raises(FeatureUnsupportedError, match=r"of sglang 0\.5\.3 takes no nvfp4"):
+        word("sglang@0.5.3", "nvfp4")
+    with pytest.raises(FeatureUnsupportedError, match="what vllm keeps in ultraquant_4bit is not known"):
+        kvgauge.size(loaded(), engine="vllm", engine_args="--kv-cache-dtype ultraquant_4bit")
+    with pytest.raises(FeatureUnsupportedError, match=r"--mamba-cache-mode of vllm 0\.32\.0 takes no all"):
+        kvgauge.size(
+            loaded("Qwen/Qwen3.5-35B-A3B"), engine="vllm@0.32.0", engine_args="--mamba-cache-mode all"
+        )
+
+
+def test_a_flag_that_the_version_lacks_is_left_out_and_said():
+    told = kvgauge.fit(loaded(), engine="vllm@0.9.2", kv_memory="10GiB")
+    assert "--kv-cache-memory-bytes" not in told.launch_command
+    assert notes_of(told)["launch_flag_lacking"] == (
+        "vllm 0.9.2 has no --kv-cache-memory-bytes, so that the command leaves it out: "
+        "0.10.2 and later have it"
+    )
+    later = kvgauge.fit(loaded(), engine="vllm@0.10.2", kv_memory="10GiB")
+    assert "--kv-cache-memory-bytes 10737418240" in later.launch_command
+    assert "launch_flag_lacking" not in notes_of(later)
+
+
+def test_what_trtllm_serve_has_no_flag_for_goes_into_its_file():
+    told = kvgauge.fit(loaded(), engine="trtllm@1.2.1", gpu="H100", kv_dtype="fp8")
+    assert "kv_cache_dtype" not in told.launch_command
+    assert "{kv_cache_config: {dtype: fp8}}" in notes_of(told)["launch_needs_file"]
+    newest = kvgauge.fit(loaded(), engine="trtllm@1.4.0", gpu="H100", kv_dtype="fp8")
+    assert "--kv_cache_dtype fp8" in newest.launch_command
+    assert "launch_needs_file" not in notes_of(newest)
+
+
+@pytest.mark.parametrize("vllm", ["0.8.5", "0.33.0"])
+def test_replicas_over_machines_need_a_flag(vllm):
+    told = kvgauge.fit(loaded(), engine=f"vllm@{vllm}", gpu="H100:16", tp=1, dp=16)
+    assert bool(told.launch_command) is (vllm == "0.33.0")
+    assert ("launch_on_one_machine" in notes_of(told)) is (vllm == "0.8.5")
+
+
+def test_the_table_is_in_its_own_form():
+    done = subprocess.run(
+        [sys.executable, str(HERE.parent / "tools" / "engine_releases.py"), "check"], check=False
+    )
+    assert done.returncode == 0
