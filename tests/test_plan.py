@@ -367,7 +367,7 @@ def test_the_devices_that_nobody_names():
 def test_every_device_by_a_word():
     rules = engine_rules("vllm")
     every = devices_of("all", None, None, rules, PriceTable())
-    assert len(every) > 150
+    assert len(every) > 140
     assert not {device.kind for device in every} & {"sram", "tpu", "asic"}
     assert len(devices_of("all", None, None, engine_rules("llama.cpp"), PriceTable())) > len(every)
     assert not [m for m in machines_of(every) if m.device.kind == "laptop" and m.count > 1]

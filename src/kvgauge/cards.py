@@ -76,6 +76,11 @@ def _named(gpu: str | None, gpu_file: str | None) -> tuple[Accelerator, int | No
     return (own[0], None) if own else None
 
 
+def make_of(device: Accelerator) -> Make:
+    """Return what a device is, for what engines run on."""
+    return Make(device.vendor, device.kind, device.compute_capability, device.architecture or "")
+
+
 def of_device(device: Accelerator) -> NamedCard:
     """Return the card of a device of the catalogue, or of the user's own."""
     return _card(device, None, (*device.notes, *_guessed(device)))
@@ -83,7 +88,7 @@ def of_device(device: Accelerator) -> NamedCard:
 
 def _card(device: Accelerator, count: int | None, notes: tuple[Note, ...]) -> NamedCard:
     card = Card(device.name, device.compute_capability, device.memory_bytes)
-    make = Make(device.vendor, device.kind, device.compute_capability)
+    make = make_of(device)
     return NamedCard(card, count, notes, device.memory, make)
 
 
@@ -150,4 +155,4 @@ def _alone(given: Accelerator, count: int | None) -> NamedCard:
     return NamedCard(Card("", stand_in.capability, given.memory_bytes), count, (note,), given.memory)
 
 
-__all__ = ["NamedCard", "card_of", "of_device"]
+__all__ = ["NamedCard", "card_of", "make_of", "of_device"]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from kvgauge.architecture import Note
 from kvgauge.card_budget import CardBudget
 from kvgauge.cards import card_of
-from kvgauge.engine_cards import refuse_foreign
+from kvgauge.engine_cards import foreign_code_notes, refuse_foreign
 from kvgauge.engines import load_engine, parse_engine
 from kvgauge.errors import FeatureUnsupportedError, InvalidRequestError
 from kvgauge.fit_result import Reach, Verdict
@@ -94,11 +94,11 @@ def pose(question: Question) -> Posed:
     options = _spread(question.options, count, told)
     card = None if named is None else named.card
     if named is not None:
-        refuse_foreign(parse_engine(question.engine)[0], named.card.name, named.make)
+        refuse_foreign(*parse_engine(question.engine), named.card.name, named.make)
     prepared = prepare(
         question.model, options, engine=question.engine, engine_args=question.engine_args, card=card
     )
-    notes = (*(named.notes if named is not None else ()), *_idle(options, prepared, question.reserve))
+    notes = (*_of_card(named, prepared.request.engine), *_idle(options, prepared, question.reserve))
     asked = Search(prepared, None).capacity(prepared.request.workload)  # refuses before weights are cut
     weighed, weight_notes = weigh_request(prepared, scheme=question.scheme, without=question.no_weights)
     plain, prepared = prepared, beside_weights(prepared, weighed)
@@ -107,6 +107,13 @@ def pose(question: Question) -> Posed:
         asked = search.capacity(prepared.request.workload)
     verdict = verdict_of(search, asked)
     return Posed(question, search, asked, weighed, named, notes, (*kept_notes, *weight_notes), verdict)
+
+
+def _of_card(named: NamedCard | None, engine: str) -> Iterator[Note]:
+    """Say how the name of a card was read, and through whose code the engine runs on it."""
+    if named is not None:
+        yield from named.notes
+        yield from foreign_code_notes(engine, named.card.name, named.make)
 
 
 def _idle(options: Options, prepared: Prepared, reserve: int | str | None) -> Iterator[Note]:

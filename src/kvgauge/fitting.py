@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 from kvgauge.architecture import Note
 from kvgauge.card_budget import Spread
 from kvgauge.card_rules import card_notes
-from kvgauge.engines import ENGINES
+from kvgauge.cards import card_of
+from kvgauge.default_engine import default_engine
 from kvgauge.fit_asking import Posed, Question, pose
 from kvgauge.fit_result import Device, FitResult, Suggestion, Verdict
 from kvgauge.fit_search import Search, largest
 from kvgauge.launch_lines import with_command
 from kvgauge.launching import launch_of
-from kvgauge.models import Model, ModelLike, load
+from kvgauge.models import ModelLike, load
 from kvgauge.preparing import Options
-from kvgauge.readers import is_gguf
 from kvgauge.units import format_bytes
 
 if TYPE_CHECKING:
@@ -25,9 +25,6 @@ if TYPE_CHECKING:
     from kvgauge.engines.pools import Capacity
     from kvgauge.sources.weight_files import Progress
     from kvgauge.weight_answer import WeightAnswer
-
-DEFAULT_ENGINE = "vllm"
-GGUF_ENGINE = "llama.cpp"
 
 
 def fit(
@@ -85,7 +82,8 @@ def fit(
         utilization: share that the engine may use, in its own meaning; None: its default.
         num_gpus: cards; None: the count of ``gpu``, else tp x pp x dp. Alone it is tensor parallelism.
         kv_memory: bytes of cache and state on each rank, given instead of computed.
-        engine: ``name[@version]``; None is the newest vllm known, llama.cpp for a GGUF.
+        engine: ``name[@version]``; None is llama.cpp for a GGUF, else the newest vllm known, or what runs on
+            the card where that does not.
         check: ``FitResult.exit_code`` is 3 where the load does not fit.
         suggestions: say what would help where it does not; each is tried, which takes longer than the rest.
 
@@ -108,7 +106,8 @@ def fit(
         context, max_model_len, sequences, encoder_tokens, image_tokens, shared_prefix, kv_dtype, k_dtype,
         v_dtype, state_dtype, index_dtype, mtp, tp, pp, dp, ep, dcp, kv_memory, utilization,
     )  # fmt: skip
-    name, notes = (engine, ()) if engine is not None else default_engine(loaded)
+    card = card_of(gpu, memory, gpu_file) if engine is None else None
+    name, notes = (engine, ()) if engine is not None else default_engine(loaded, (card,) if card else ())
     posed = pose(
         Question(
             loaded, options, name, engine_args, gpu, num_gpus, memory, gpu_file, reserve, weights, no_weights
@@ -116,15 +115,6 @@ def fit(
     )
     answer = _answer(posed, suggests=suggestions)
     return replace(answer, check=check, notes=(*notes, *posed.notes, *answer.notes, *posed.late_notes))
-
-
-def default_engine(model: Model) -> tuple[str, tuple[Note, ...]]:
-    """Return the engine of a model that none is named for, and the note that says so."""
-    name = GGUF_ENGINE if is_gguf(model.raw.config) else DEFAULT_ENGINE
-    versions = ENGINES[name].versions if name in ENGINES else ()
-    shown = f"{name} {versions[-1]}" if versions else name
-    text = f"no engine was named; {shown} is taken"
-    return name, (Note("engine_default", "info", text, (("engine", shown),)),)
 
 
 def _answer(posed: Posed, *, suggests: bool) -> FitResult:
@@ -232,4 +222,4 @@ def _device(
     return Device(number, memory, rank.weights_bytes, grade, because, size, rank.held, spread, rank.inside)
 
 
-__all__ = ["FitResult", "default_engine", "fit", "largest"]
+__all__ = ["FitResult", "fit", "largest"]

@@ -18,11 +18,11 @@ from kvgauge.units import format_bytes, parse_size
 
 MAX_COUNT = 65_536
 
-#: Ways to write a number of devices; the longest number that is looked at has five digits.
+#: Ways to write a number of devices; what is no number at all is looked for behind a colon alone.
 _COUNTED = (
-    r"(?P<name>.+?)\s*:\s*(?P<count>\d{1,9})",
-    r"(?P<count>\d{1,5})\s*[x×*]\s*(?P<name>.+)",
-    r"(?P<name>.+?)\s*[x×*]\s*(?P<count>\d{1,5})",
+    r"(?P<name>.+?)\s*:\s*(?P<count>[-+\d.,_eE]{0,40})",
+    r"(?P<count>-?\d{1,20})\s*[x×*]\s*(?P<name>.+)",
+    r"(?P<name>.+?)\s*[x×*]\s*(?P<count>-?\d{1,20})",
     r"(?P<count>\d{1,5})\s+(?P<name>.+)",
 )  # fmt: skip
 _SIZE = r"\d[\d.,]*\s*(?:[kmgt]i?b?|b)?"
@@ -107,10 +107,12 @@ def parse_gpu(text: str, extra: Sequence[Accelerator] = ()) -> tuple[Accelerator
         from kvgauge.hardware.local import local_gpu  # noqa: PLC0415 - asked for by name alone
 
         return local_gpu()
+    if "," in text and (several := _several(text.strip()[:80], extra)) is not None:
+        raise several
     for name, count in _readings(text):
         device = _find(name, extra)
         if device is not None:
-            return device, _checked(count, text)
+            return device, None if count is None else _checked(count, text)
     raise _unknown(text, extra)
 
 
@@ -123,22 +125,26 @@ def _check_text(text: object) -> None:
         )
 
 
-def _readings(text: str) -> Iterator[tuple[str, int | None]]:
+def _readings(text: str) -> Iterator[tuple[str, str | None]]:
     """Yield the ways to take a text apart: all of it a name, or a name and a number."""
     plain = text.strip()
-    yield plain, None
+    if not plain.endswith(":"):
+        yield plain, None
     for pattern in _COUNTED:
         match = re.fullmatch(pattern, plain, re.IGNORECASE)
         if match:
-            yield match["name"].strip(), int(match["count"])
+            yield match["name"].strip(), match["count"]
 
 
-def _checked(count: int | None, text: str) -> int | None:
-    if count is not None and not 1 <= count <= MAX_COUNT:
+def _checked(count: str, text: str, field: str = "gpu") -> int:
+    shown = count or "''"
+    if not re.fullmatch(r"\d{1,5}", count) or not 1 <= int(count) <= MAX_COUNT:
         raise InvalidRequestError(
-            f"{text[:80]!r}: {count} is no number of devices", hint=f"1 to {MAX_COUNT}", field="gpu"
+            f"{text[:80]!r}: {shown} is no number of devices",
+            hint=f"1 to {MAX_COUNT}",
+            field=field,
         )
-    return count
+    return int(count)
 
 
 def _find(name: str, extra: Sequence[Accelerator]) -> Accelerator | None:
@@ -196,12 +202,8 @@ def _unknown(text: str, extra: Sequence[Accelerator]) -> InvalidRequestError:
         return InvalidRequestError(
             f"{shown!r} is a slice of a device", hint="--memory takes a slice by its own memory", field="gpu"
         )
-    if re.search(r"\S\s*[+;,]\s*\S", shown) and len(re.split(r"[+;,]", shown)) < _MAX_FORMS:
-        parts = [part for part in re.split(r"[+;,]", shown) if part.strip()]
-        if all(any(_find(name, extra) for name, _ in _readings(part)) for part in parts):
-            return InvalidRequestError(
-                f"{shown!r} names several kinds of devices", hint="give one kind at a time", field="gpu"
-            )
+    if (several := _several(shown, extra)) is not None:
+        return several
     for name, _ in reversed(list(_readings(shown))):
         forms = [row.id for row, _ in _with_core(name_words(name))]
         if forms:
@@ -213,6 +215,24 @@ def _unknown(text: str, extra: Sequence[Accelerator]) -> InvalidRequestError:
     near = near_names(shown, extra)
     hint = f"did you mean {' or '.join(near)}? Else {_LIST_HINT}" if near else _LIST_HINT
     return InvalidRequestError(f"no device is known by the name {shown!r}", hint=hint, field="gpu")
+
+
+def _several(shown: str, extra: Sequence[Accelerator]) -> InvalidRequestError | None:
+    """Return the error of a text that names several kinds of devices, or all; None where it does not."""
+    if any(re.fullmatch(r"all(?:\s*:.*)?", part.strip(), re.IGNORECASE) for part in shown.split(",")):
+        return InvalidRequestError(
+            f"{shown!r} names no one device",
+            hint="'kvgauge plan MODEL --gpu all' looks at all; no number, no other name beside it",
+            field="gpu",
+        )
+    if not re.search(r"\S\s*[+;,]\s*\S", shown) or len(re.split(r"[+;,]", shown)) >= _MAX_FORMS:
+        return None
+    parts = [part for part in re.split(r"[+;,]", shown) if part.strip()]
+    if not all(any(_find(name, extra) for name, _ in _readings(part)) for part in parts):
+        return None
+    return InvalidRequestError(
+        f"{shown!r} names several kinds of devices", hint="give one kind at a time", field="gpu"
+    )
 
 
 def near_names(text: str, extra: Sequence[Accelerator] = ()) -> list[str]:
@@ -263,12 +283,12 @@ def parse_memory(text: str | int) -> tuple[Accelerator, int | None]:
     (80, 2)
     """
     size: str | int = text
-    count: int | None = None
+    count: str | None = None
     if isinstance(text, str):
         for pattern in _COUNTED[:3]:
             match = re.fullmatch(pattern, text.strip()[:MAX_NAME], re.IGNORECASE)
             if match and re.fullmatch(_SIZE, match["name"], re.IGNORECASE):
-                size, count = match["name"], int(match["count"])
+                size, count = match["name"], match["count"]
                 break
     memory_bytes = parse_size(size, what="memory", rounds=True)
     if memory_bytes < _LEAST_BYTES:
@@ -277,4 +297,4 @@ def parse_memory(text: str | int) -> tuple[Accelerator, int | None]:
             hint="write it like 80GiB or 80GiB:2",
             field="memory",
         )
-    return of_memory(memory_bytes), _checked(count, str(text))
+    return of_memory(memory_bytes), None if count is None else _checked(count, str(text), "memory")

@@ -121,7 +121,7 @@ class Asked:
     @cached_property
     def catalogue(self) -> tuple[PlanDevice, ...]:
         """Devices that are looked at where none is named."""
-        return devices_of(None, None, None, self.rules, PriceTable())
+        return devices_of(None, None, None, self.rules, PriceTable(), parse_engine(self.engine)[1])
 
     @cached_property
     def published(self) -> Mapping[str, Asked]:

@@ -278,7 +278,7 @@ class Evaluator:
             dcp=layout.context,
             kv_dtype=formats.kv or self.options.kv_dtype,
         )
-        refuse_foreign(parse_engine(self.engine)[0], device.name, device.named.make)
+        refuse_foreign(*parse_engine(self.engine), device.name, device.named.make)
         return prepare(
             self.model, options, engine=self.engine, engine_args=self.engine_args, card=device.named.card
         )

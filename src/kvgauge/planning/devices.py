@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kvgauge.cards import card_of, of_device
-from kvgauge.engine_cards import Make, runs_on
+from kvgauge.cards import card_of, make_of, of_device
+from kvgauge.engine_cards import runs_on
 from kvgauge.errors import InvalidRequestError
 from kvgauge.planning.rules import EngineRules, plan_rules
 
@@ -77,6 +77,7 @@ def devices_of(
     gpu_file: str | None,
     engine: EngineRules,
     prices: PriceTable,
+    version: str | None = None,
 ) -> tuple[PlanDevice, ...]:
     """Return the devices that a request names; without a name, those that the catalogue has marked.
 
@@ -84,26 +85,41 @@ def devices_of(
         gpu: ``NAME[:COUNT]``, several joined by commas, or ``all``.
         memory: ``SIZE[:COUNT]``, in place of that of the named one.
         gpu_file: devices of the user's own; all of them where none is named.
+        version: of the engine; None is the newest.
+
+    Raises:
+        InvalidRequestError: no such device, or too many names.
+    """
+    named = named_devices(gpu, memory, gpu_file, prices)
+    if named:
+        return named
+    from kvgauge.hardware import all_accelerators  # noqa: PLC0415 - few name none
+
+    wanted = (d for d in all_accelerators() if gpu is not None or d.planned)
+    return tuple(_device(d, prices, {}) for d in wanted if _runs(d, engine, version))
+
+
+def named_devices(
+    gpu: str | None, memory: str | int | None, gpu_file: str | None, prices: PriceTable
+) -> tuple[PlanDevice, ...]:
+    """Return the devices that a request names, by whatever word; empty where it names none, or all.
 
     Raises:
         InvalidRequestError: no such device, or too many names.
     """
     if memory is not None or (gpu is not None and gpu.strip().lower() != EVERY):
         return _named(gpu, memory, gpu_file, prices)
-    if gpu_file is not None and gpu is None:
-        from kvgauge.hardware import read_gpu_file  # noqa: PLC0415 - few have a file
+    if gpu_file is None or gpu is not None:
+        return ()
+    from kvgauge.hardware import read_gpu_file  # noqa: PLC0415 - few have a file
 
-        own = read_gpu_file(gpu_file)
-        return tuple(_device(device, prices, {"gpu_file": gpu_file}) for device in own)
-    from kvgauge.hardware import all_accelerators  # noqa: PLC0415 - as above
-
-    wanted = (d for d in all_accelerators() if gpu is not None or d.planned)
-    return tuple(_device(d, prices, {}) for d in wanted if _runs(d, engine))
+    own = read_gpu_file(gpu_file)
+    return tuple(_device(device, prices, {"gpu_file": gpu_file}) for device in own)
 
 
-def _runs(device: Accelerator, engine: EngineRules) -> bool:
-    make = Make(device.vendor, device.kind, device.compute_capability)
-    return runs_on(engine.name, make) and (device.architecture is not None or not engine.needs_architecture)
+def _runs(device: Accelerator, engine: EngineRules, version: str | None) -> bool:
+    has_architecture = device.architecture is not None or not engine.needs_architecture
+    return has_architecture and runs_on(engine.name, make_of(device), version)
 
 
 def _device(device: Accelerator, prices: PriceTable, words: Mapping[str, str]) -> PlanDevice:
@@ -119,11 +135,23 @@ def _named(
 ) -> tuple[PlanDevice, ...]:
     names: Iterable[str | None] = [None] if gpu is None else [part for part in gpu.split(",") if part.strip()]
     names = list(names)
-    if not 0 < len(names) <= _MOST_NAMES:
+    if not names:
+        raise InvalidRequestError(
+            "the name of a device is empty", hint="'kvgauge gpus' lists what is known", field="gpu"
+        )
+    if len(names) > _MOST_NAMES:
         raise InvalidRequestError(
             f"--gpu names {len(names)} devices", hint=f"1 to {_MOST_NAMES}, joined by commas", field="gpu"
         )
-    return tuple(_one(name, memory, gpu_file, prices) for name in names)
+    found: dict[str, PlanDevice] = {}
+    for name in names:
+        device = _one(name, memory, gpu_file, prices)
+        known = found.setdefault(device.name, device)
+        if known.most != device.most:
+            raise InvalidRequestError(
+                f"--gpu names {device.name} with two numbers", hint="name each kind once", field="gpu"
+            )
+    return tuple(found.values())
 
 
 def _one(name: str | None, memory: str | int | None, gpu_file: str | None, prices: PriceTable) -> PlanDevice:
@@ -150,4 +178,4 @@ def _accelerator(name: str | None, gpu_file: str | None) -> Accelerator | None:
     return parse_gpu(name, () if gpu_file is None else read_gpu_file(gpu_file))[0]
 
 
-__all__ = ["EVERY", "PlanDevice", "devices_of"]
+__all__ = ["EVERY", "PlanDevice", "devices_of", "named_devices"]

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from kvgauge.default_engine import default_engine
+from kvgauge.engine_cards import foreign_code_notes
+from kvgauge.engines import parse_engine
 from kvgauge.errors import InvalidRequestError
-from kvgauge.fitting import default_engine, fit
+from kvgauge.fitting import fit
 from kvgauge.launch_lines import with_command
 from kvgauge.models import ModelLike, load
 from kvgauge.planning.asking import AXES, Asked, context_of
 from kvgauge.planning.cases import Case, Formats
-from kvgauge.planning.devices import PlanDevice, devices_of
+from kvgauge.planning.devices import PlanDevice, devices_of, named_devices
 from kvgauge.planning.path import Walk, decision_path, rack_step
 from kvgauge.planning.prices import read_prices
 from kvgauge.planning.ranking import Ranked, order_of, rank, shown_cases
@@ -23,6 +26,7 @@ from kvgauge.planning.words import fit_words
 from kvgauge.preparing import Options
 
 if TYPE_CHECKING:
+    from kvgauge.architecture import Note
     from kvgauge.planning.search import Watcher
     from kvgauge.sources.weight_files import Progress
 
@@ -123,13 +127,17 @@ def plan(
         "kv_dtype": kv_dtype, "k_dtype": k_dtype, "v_dtype": v_dtype, "state_dtype": state_dtype,
         "index_dtype": index_dtype, "mtp": mtp, "utilization": utilization,
     }  # fmt: skip
-    name, notes = (engine, ()) if engine is not None else default_engine(loaded)
+    prices = read_prices(price_file)
+    named = [device.named for device in named_devices(gpu, memory, gpu_file, prices)]
+    name, notes = (engine, ()) if engine is not None else default_engine(loaded, named)
     asked = Asked(
         loaded, Options(**told, tp=tp, pp=pp, dp=dp, ep=ep, dcp=dcp), name, engine_args, weights, reserve
     )
     notes = (*notes, *asked.prepared.notes)  # refuses what is wrong whatever the card
     asked.refuse_ranks()
-    devices = devices_of(gpu, memory, gpu_file, asked.rules, read_prices(price_file))
+    devices = devices_of(gpu, memory, gpu_file, asked.rules, prices, parse_engine(name)[1])
+    if named:
+        notes = (*notes, *(note for device in devices for note in _of_named(name, device)))
     told |= {"engine": engine, "engine_args": engine_args, "weights": weights, "reserve": reserve}
     told = {key: value for key, value in told.items() if value not in (None, "")}
     ranked = _ranked(asked, [device for device in devices if device.runs_engines], top, watch)
@@ -141,6 +149,12 @@ def plan(
         ranks = {"tp": tp, "pp": pp, "dp": dp, "ep": ep, "dcp": dcp}
         divided = plan_splits(loaded, wish, told, ranks, options[0] if options else None)
     return PlanResult(loaded, options, path, len(devices), notes, check, divided)
+
+
+def _of_named(engine: str, device: PlanDevice) -> Iterator[Note]:
+    """Yield what is to be known of a device that was named."""
+    yield from device.named.notes
+    yield from foreign_code_notes(parse_engine(engine)[0], device.name, device.named.make)
 
 
 def _ranked(asked: Asked, devices: list[PlanDevice], top: int, watch: Watcher | None) -> tuple[Ranked, ...]:
@@ -220,6 +234,8 @@ def _option(asked: Asked, ranked: Ranked, told: Mapping[str, Any]) -> PlanOption
     counts = (layout.tensor, layout.pipeline, layout.data, layout.expert, layout.context)
     ranks = dict(zip(AXES, counts, strict=True))
     changed = {"kv_dtype": formats.kv, "weights": formats.weights}
+    if "engine" not in told and default_engine(asked.model, (device.named,))[0] != asked.engine:
+        changed["engine"] = asked.engine  # fit alone would take another on this card
     keywords = {**told, **{key: word for key, word in changed.items() if word is not None}}
     whole: dict[str, Any] = {**device.words, "num_gpus": case.count, **ranks, **keywords}
     answer = fit(asked.of(formats).model, **whole)

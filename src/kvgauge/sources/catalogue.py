@@ -51,24 +51,34 @@ _QUANTISED = re.compile(
     r"-static-pertensor)?|nvfp4|mxfp4|quantized\.w\d{1,2}a\d{1,2}|w\d{1,2}a\d{1,2}(?:fp8)?|[48]bit)$",
     re.IGNORECASE,
 )
+#: How names of checkpoints end that are not quantised, beside ones that are.
+_FULL = re.compile(r"[-_.]bf16$", re.IGNORECASE)
+#: A maker's name before the model's: Meta's moved models bear it in their old name, and in others' copies.
+_MAKER = re.compile(r"^meta-", re.IGNORECASE)
 
 
 def quantised_names(name: str) -> tuple[str, ...]:
     """Return the names of quantised checkpoints of a model, whoever published them, but its own.
 
+    Of a name that says 16 bit, the one that says nothing is another checkpoint too.
+
     >>> quantised_names("Qwen/Qwen3-32B")[:2]
     ('Qwen/Qwen3-32B-AWQ', 'Qwen/Qwen3-32B-FP8')
+    >>> quantised_names("meta-llama/Llama-3.1-405B-Instruct")
+    ('RedHatAI/Meta-Llama-3.1-405B-Instruct-FP8-dynamic',)
     """
-    base = _plain_name(name)
+    base, is_full = _plain_name(name), _FULL.search(name) is not None
     return tuple(
         known for known in model_names()
-        if base and known.lower() != name.lower() and _QUANTISED.search(known) and _plain_name(known) == base
+        if base and known.lower() != name.lower() and _plain_name(known) == base
+        and (_QUANTISED.search(known) or (is_full and not _FULL.search(known)))
     )  # fmt: skip
 
 
 def _plain_name(name: str) -> str:
-    """Return a name without its publisher and without how it is quantised."""
-    return _QUANTISED.sub("", name.rpartition("/")[2]).lower()
+    """Return a name without its publisher and without how it is stored."""
+    own = _QUANTISED.sub("", _FULL.sub("", name.rpartition("/")[2]))
+    return _MAKER.sub("", own).lower()
 
 
 def find_model(name: str) -> RawModel | None:

@@ -11,6 +11,9 @@ TABLE: Mapping[str, str] = {
     ),
     "{0} does not run on {1}": "{0} 不能在 {1} 上运行",
     "of the engines known here, these do: {0}": "已知的引擎中可以的有：{0}",
+    "earlier versions of {0} do, and of the engines known here these: {1}": (
+        "{0} 的早期版本可以；已知的引擎中可以的有：{1}"
+    ),
     "no engine known here does; 'kvgauge plan' says how many hold the weights": (
         "已知的引擎都不能；'kvgauge plan' 给出放下权重要多少个"
     ),

@@ -12,6 +12,10 @@ TABLE: Mapping[str, str] = {
         "'kvgauge gpus' 列出已知设备；--memory 80GiB 可按显存指定任何设备"
     ),
     "{0}: {1} is no number of devices": "{0}：{1} 不是设备数量",
+    "{0} names no one device": "{0} 不是某一种设备的名称",
+    "'kvgauge plan MODEL --gpu all' looks at all; no number, no other name beside it": (
+        "'kvgauge plan MODEL --gpu all' 查看所有设备；不要同时写数量或其他名称"
+    ),
     "1 to {0}": "1 到 {0}",
     "{0} is a size, not a device": "{0} 是大小，不是设备",
     "--memory {0} takes it": "请用 --memory {0}",

@@ -6,6 +6,9 @@ from collections.abc import Mapping
 
 TABLE: Mapping[str, str] = {
     "--gpu names {0} devices": "--gpu 给出了 {0} 种设备",
+    "--gpu names {0} with two numbers": "--gpu 对 {0} 给出了两个数量",
+    "name each kind once": "每种设备只写一次",
+    "'kvgauge gpus' lists what is known": "'kvgauge gpus' 列出已知设备",
     "1 to {0}, joined by commas": "1 至 {0} 种，用逗号连接",
     "--top must be a whole number from 1 to {0}": "--top 必须是 1 至 {0} 的整数",
     "--context is the sum of --prompt-tokens and --output-tokens; it can't be given beside them": (
