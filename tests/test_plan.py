@@ -284,6 +284,19 @@ def test_other_weights_are_marked_and_last():
     assert asked.options[0].num_gpus == 1
 
 
+def test_other_weights_and_half_the_cache_together():
+    """Neither a published checkpoint nor an 8-bit cache alone does on this card."""
+    words = {"gpu": "RTX 4070:1", "context": "32k", "offline": True}
+    alone = kvgauge.plan("Qwen/Qwen3-8B", kv_dtype="bf16", **words)
+    both = kvgauge.plan("Qwen/Qwen3-8B", **words)
+    assert not alone.options
+    assert both.best.formats.checkpoint
+    assert both.best.formats.kv == "fp8"
+    assert "--kv-cache-dtype fp8" in both.best.fit.launch_command
+    again = kvgauge.fit(command=both.best.fit.launch_command, gpu="RTX 4070", context="32k", offline=True)
+    assert again.verdict.fits
+
+
 def test_formats_of_one_maker_stay_on_its_cards():
     result = planned(LATENT, context="32k", sequences=16, gpu="MI300X, B200")
     found = {o.formats.checkpoint: o.device.name for o in result.options}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from functools import lru_cache
 
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import kvgauge
+from kvgauge.cli.app import execute
 from kvgauge.errors import KvgaugeError
 from kvgauge.remedies.words import ENDS, WHAT
 from kvgauge.render.messages import zh
@@ -46,6 +48,10 @@ def check(model: str, words: dict, result: kvgauge.FitResult) -> None:
         assert found.effect["slack_bytes"] == verdict.slack_bytes
         helps = verdict.fits or verdict.slack_bytes > result.verdict.slack_bytes
         assert helps, found.code
+        changed = applied(model, words, found.change)
+        assert (found.launch.command if found.launch else None) == (
+            changed.launch_command if verdict.fits else None
+        ), found.code
 
 
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -138,6 +144,43 @@ def test_weights_in_the_hosts_memory():
 
     assert weights("") - weights("--cpu-offload-gb 10") == 10 * GIB
     assert weights("--cpu-offload-gb 1000") > 2 * GIB  # embedding and head stay
+
+
+SHORT = {"gpu": "RTX 4090", "context": 32_768, "sequences": 8}
+
+
+def test_the_line_that_is_shown_of_what_does_not_fit_is_one_that_fits(capsys):
+    result = fitted("Qwen/Qwen3-8B", **SHORT)
+    first = result.remedy
+    assert not result.verdict.fits
+    assert first.keeps_load
+    assert first.code == "more_ranks"
+    again = kvgauge.fit(command=first.launch.command, **{**SHORT, "gpu": first.change["gpu"]}, offline=True)
+    assert again.verdict.fits
+    assert "--tensor-parallel-size 4" in first.launch.command
+    words = ["fit", "Qwen/Qwen3-8B", "--gpu", "RTX 4090", "--context", "32k", "--sequences", "8", "--offline"]
+    for more, title in (
+        ([], "Launch, changed so that it fits: --tp 4"),
+        (["--markdown"], "changed so that it fits"),
+    ):
+        execute([*words, *more])
+        text = capsys.readouterr().out
+        assert title in text
+        assert text.count("vllm serve") == 1
+        assert "--tensor-parallel-size 4" in text
+    execute([*words, "--json"])
+    told = json.loads(capsys.readouterr().out)
+    assert told["launch_command"] == "vllm serve Qwen/Qwen3-8B --max-model-len 32768"
+    assert {one["code"] for one in told["suggestions"] if one["launch_command"]} == {
+        one["code"] for one in told["suggestions"] if one["fits"]
+    }
+
+
+def test_less_of_the_load_is_launched_only_where_nothing_else_fits():
+    words = {**SHORT, "engine": "llama.cpp", "gpu": "M1 8GB", "context": 1024}
+    result = fitted("Qwen/Qwen3-8B", **words)
+    keeping = [each for each in result.suggestions if each.fits and each.keeps_load]
+    assert result.remedy in (keeping or [each for each in result.suggestions if each.fits])
 
 
 def test_what_fits_needs_no_remedy():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import kvgauge
+from kvgauge.cli.app import execute
 from kvgauge.errors import FeatureUnsupportedError
 
 GB = 10**9
@@ -53,7 +54,7 @@ def test_ranks_of_the_rule():
 
 def test_what_cards_lack():
     def codes(gpu, **words):
-        result = kvgauge.fit(BIG, engine="vllm", gpu=gpu, offline=True, **words)
+        result = kvgauge.fit(BIG, engine="vllm@0.29.0", gpu=gpu, offline=True, **words)
         return {note.code for note in result.notes}
 
     assert "card_lacks_bf16" in codes("V100 32GB")
@@ -67,3 +68,15 @@ def test_compare_shows_what_each_gpu_holds():
     rows = kvgauge.compare([BIG, "Qwen/Qwen3-32B"], tp=4, offline=True).rows
     first = rows[0].result
     assert rows[0].rank_bytes == first.cache.per_rank_bytes[0] + first.weights.per_rank_bytes[0]
+
+
+@pytest.mark.parametrize(
+    ("lang", "holds", "log"), [("en", "The pool holds", "In the log"), ("zh", "池容量", "日志")]
+)
+def test_a_rule_prints_no_log(lang, holds, log, capsys):
+    execute(["fit", BIG, "--engine", "theory", "--gpu", "RTX 4090", "--lang", lang, "--offline"])
+    text = capsys.readouterr().out
+    assert holds in text
+    assert log not in text
+    execute(["fit", BIG, "--engine", "vllm", "--gpu", "RTX 4090", "--lang", lang, "--offline"])
+    assert log in capsys.readouterr().out

@@ -41,6 +41,7 @@ class Suggestion(NamedTuple):
         fits: the load does, with the change.
         effect: the verdict with the change, in bytes, and the count that it brings.
         change: keywords of ``fit`` that make the change; None takes a keyword back.
+        launch: how the engine is started with the change, where the load fits with it.
     """
 
     code: str
@@ -48,6 +49,12 @@ class Suggestion(NamedTuple):
     note: Note
     effect: dict[str, int]
     change: dict[str, object]
+    launch: Launch | None = None
+
+    @property
+    def keeps_load(self) -> bool:
+        """Whether as many tokens and sequences are held as were asked for."""
+        return not self.change.keys() & {"context", "sequences"}
 
     def to_dict(self) -> dict[str, object]:
         """Return the JSON object of the contract."""
@@ -57,6 +64,7 @@ class Suggestion(NamedTuple):
             "effect": self.effect,
             "change": self.change,
             "message": self.note.message,
+            "launch_command": self.launch.command if self.launch is not None else None,
         }
 
 
@@ -232,6 +240,12 @@ class FitResult:
     weights: WeightAnswer | None = None
     left: Spread | None = None
     check: bool = False
+
+    @cached_property
+    def remedy(self) -> Suggestion | None:
+        """Of what makes a load fit that does not: the first that holds all of it, else the first."""
+        found = [] if self.verdict.fits else [each for each in self.suggestions if each.launch is not None]
+        return next((each for each in found if each.keeps_load), found[0] if found else None)
 
     @property
     def launch_command(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from kvgauge.default_engine import default_engine
@@ -221,8 +222,10 @@ def _cheapest(
     below: tuple[int, float, int] | None,
     found: Found,
 ) -> list[Case]:
+    """Return the cheapest machine for some weights, the cache as it is before one of half the bytes."""
     machines = _able(asked, machines)
-    more = search(asked.evaluator, asked.space, machines, (stored,), enough=1, below=below)
+    formats = tuple(replace(stored, kv=each.kv) for each in asked.formats)
+    more = search(asked.evaluator, asked.space, machines, formats, enough=1, below=below)
     found.failing += more.failing
     return shown_cases(more.fitting, several=True)[:1]
 

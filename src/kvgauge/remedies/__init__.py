@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kvgauge.architecture import Note
 from kvgauge.engines.flag_tables import MAX_SEQUENCES
-from kvgauge.fit_result import Suggestion
+from kvgauge.fit_result import Reach, Suggestion
+from kvgauge.launching import Launch, launch_of
 from kvgauge.remedies import devices, load, settings, weights
 from kvgauge.remedies.changes import Change, Tried, changed, tried, with_flag
 from kvgauge.remedies.words import note_of
@@ -157,7 +158,13 @@ def suggestion(posed: Posed, found: Tried) -> Suggestion:
         "slack_bytes": verdict.slack_bytes,
     }
     note = note_of(found, posed.verdict)
-    return Suggestion(found.change.code, verdict.fits, note, effect, dict(found.change.keywords))
+    launch = _launch(found.posed) if verdict.fits else None
+    return Suggestion(found.change.code, verdict.fits, note, effect, dict(found.change.keywords), launch)
+
+
+def _launch(posed: Posed) -> Launch:
+    """Return how the engine is started; one that allocates what it is told is told of the load alone."""
+    return launch_of(posed, posed.search.pool_bytes(posed.asked, Reach(0, "memory")))
 
 
 __all__ = ["ORDER", "Change", "Remedy", "changed", "combined", "remedies", "suggestion", "tried"]

@@ -26,7 +26,7 @@ WHAT: Mapping[str, str] = MappingProxyType({
     "fewer_sequences": "at most {what} of the sequences",
     "published_quantisation": "{what}, a published quantisation",
     "own_quantisation": "{what}, to be quantised by yourself",
-    "more_ranks": "{what} on as many GPUs",
+    "more_ranks": "{what} on {count} GPUs",
     "another_card": "{what}",
     "experts_on_host": "{what} keeps experts on the host, slower",
     "cache_on_host": "{what} keeps the cache on the host, slower",
@@ -51,7 +51,12 @@ def note_of(found: Tried, before: Verdict) -> Note:
     end = "short" if not verdict.fits else verdict.status
     slack, short = abs(verdict.slack_bytes), abs(before.slack_bytes)
     sizes = {"slack": slack} if verdict.fits else {"lack": slack, "before": short}
-    values = {"what": found.change.shown, **{name: format_bytes(size) for name, size in sizes.items()}}
+    counts = {"count": f"{found.change.counts['num_gpus']:,}"} if code == "more_ranks" else {}
+    values = {
+        "what": found.change.shown,
+        **counts,
+        **{name: format_bytes(size) for name, size in sizes.items()},
+    }
     text = (WHAT[code] + ENDS[end]).format(**values)
     sentence = f"{code}_{end}"
     return Note(sentence, "info", text, tuple(values.items()), tuple(sizes.values()))

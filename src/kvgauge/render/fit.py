@@ -12,6 +12,7 @@ from kvgauge.render.fit_facts import (
     fit_lines,
     fit_load_rows,
     launch_lines,
+    launch_title,
     pool_parts,
     pool_rows,
 )
@@ -40,7 +41,7 @@ def draw_fit(result: FitResult, view: View) -> str:
         parts += ["", grid]
     if result.launch_command:
         shown = [Padding(plain(line), (0, 0, 0, 2)) for line in launch_lines(result, view)]
-        parts += ["", plain(view.texts("fit_launch_title"), "bold"), *shown]
+        parts += ["", plain(launch_title(result, view), "bold"), *shown]
     load = Padding(labelled(fit_load_rows(result, view)), (0, 0, 0, 2))
     parts += ["", plain(view.texts("assumed_title"), "bold"), load]
     return view.draw(*parts)

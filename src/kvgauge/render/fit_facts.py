@@ -101,6 +101,8 @@ def _working(terms: tuple[Estimate, ...], view: View) -> str:
         for term in terms
         if term.central_bytes
     )
+    if low == high:
+        return view.texts("fit_working_exact", total=total, parts=parts)
     return view.texts("fit_working", total=total, low=low, high=high, parts=parts)
 
 
@@ -123,15 +125,18 @@ def _pool(result: FitResult, view: View) -> str:
     if result.left is None or not pool.bytes or result.left.low_bytes == result.left.high_bytes:
         return text
     low, central, high = (view.size(max(0, size)) for size in result.left)
+    if text == central:
+        return view.texts("fit_pool_within", size=central, low=low, high=high)
     return view.texts("fit_pool_range", pool=text, size=central, low=low, high=high)
 
 
 def _capacity(result: FitResult, view: View) -> Pairs:
     pool = result.pool
+    label = "fit_holds_label" if result.request.engine == "theory" else "fit_capacity_label"
     if pool.capacity_tokens is None:
         return []
     if pool.max_concurrency is None:
-        return [("fit_capacity_label", _tokens(pool, view))]
+        return [(label, _tokens(pool, view))]
     longest = result.details.get("max_model_len", result.request.workload.context_tokens)
     text = view.texts(
         "fit_capacity",
@@ -139,7 +144,7 @@ def _capacity(result: FitResult, view: View) -> Pairs:
         concurrency=f"{pool.max_concurrency:,.2f}",
         context=f"{longest:,}",
     )
-    return [("fit_capacity_label", text)]
+    return [(label, text)]
 
 
 def _tokens(pool: Pool, view: View) -> str:
@@ -227,12 +232,25 @@ def _card(result: FitResult, view: View) -> str:
     return view.texts("fit_card" if name else "fit_card_alone", name=name, size=view.size(memory))
 
 
+def launch_title(result: FitResult, view: View) -> str:
+    """Return what the launch lines are: of the load as asked, or with the remedy that makes it fit."""
+    if result.verdict.fits:
+        return view.texts("fit_launch_title")
+    if result.remedy is None:
+        return view.texts("fit_launch_fails")
+    return view.texts("fit_launch_remedy", what=said(result.remedy.note, view))
+
+
 def launch_lines(result: FitResult, view: View) -> list[str]:
-    """Return the launch command, or those of every machine where there are several."""
-    steps = result.launch.steps
-    if not steps:
-        return [clean(result.launch_command)]
-    return [view.texts(f"launch.{step.where}", command=clean(step.command)) for step in steps]
+    """Return the launch command, or those of every machine where there are several.
+
+    Of a load that does not fit: the command with the remedy that makes it fit, where there is one.
+    """
+    remedy = result.remedy
+    launch = result.launch if remedy is None or remedy.launch is None else remedy.launch
+    if not launch.steps:
+        return [clean(launch.command)]
+    return [view.texts(f"launch.{step.where}", command=clean(step.command)) for step in launch.steps]
 
 
 def fit_sheet(result: FitResult, view: View) -> Sheet:
@@ -243,8 +261,6 @@ def fit_sheet(result: FitResult, view: View) -> Sheet:
     groups = TableOf(names, tuple(pool_rows(result, view)), right)
     load = TableOf((view.texts("assumed_title"), ""), tuple(fit_load_rows(result, view)))
     tables = (groups,) if result.pool.groups else ()
-    launch = Listing("", "\n".join(launch_lines(result, view)))
-    return Sheet(
-        fit_headline(result, view),
-        (*lines, *tables, load, launch),
-    )
+    command = "\n".join(launch_lines(result, view))
+    launch = (launch_title(result, view), Listing("", command)) if command else ()
+    return Sheet(fit_headline(result, view), (*lines, *tables, load, *launch))

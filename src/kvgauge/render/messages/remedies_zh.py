@@ -16,7 +16,7 @@ _WHAT = {
     "fewer_sequences": "至多 {what} 条序列",
     "published_quantisation": "{what}（已发布的量化版本）",
     "own_quantisation": "{what}（需自行量化）",
-    "more_ranks": "{what}，用同样多的 GPU",
+    "more_ranks": "{what}，用 {count} 张 GPU",
     "another_card": "{what}",
     "experts_on_host": "{what} 把专家放在主机内存（较慢）",
     "cache_on_host": "{what} 把缓存放在主机内存（较慢）",
