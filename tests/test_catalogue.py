@@ -264,8 +264,8 @@ def test_reduction_keeps_facts_and_drops_the_rest(reduction):
 
 
 def test_add_alias_and_check_in_a_copy(catalogue, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    for name in ("models.jsonl", "names.json"):
-        (tmp_path / name).write_bytes(b"" if name == "models.jsonl" else b"{}")
+    for name in ("models.jsonl", "names.json", "quantised.jsonl"):
+        (tmp_path / name).write_bytes(b"{}" if name == "names.json" else b"")
     aliases = tmp_path / "aliases.tsv"
     aliases.write_text("# names\n")
     config = tmp_path / "config.json"

@@ -18,7 +18,7 @@ from kvgauge.engines.llamacpp import plan, rules_for
 from kvgauge.engines.llamacpp.graph import Player, Step
 from kvgauge.engines.llamacpp.graph_memory import Arena
 from kvgauge.engines.llamacpp.graph_symbols import block_kinds, turned
-from kvgauge.engines.llamacpp.graph_tables import graph_tables, parse_size, parse_tape
+from kvgauge.engines.llamacpp.graph_tables import graph_tables, layout_of, parse_size, parse_tape, tape_of
 from kvgauge.engines.llamacpp.settings import settings_of as flag_settings
 from support import golden_lines
 from test_llamacpp_plans import CLOSE, architecture_of, settings_of
@@ -86,23 +86,20 @@ def test_tensors_that_live_together_do_not_overlap(asked):
 
 def test_a_gap_that_is_too_small_is_counted():
     # A mask between two rows: the logits find no room in the gap that it leaves.
-    tables = graph_tables()
     arena = Arena()
     rows, mask, more = arena.take(1024), arena.take(4096), arena.take(1024)
     arena.give(mask, 4096)
     arena.take(8192)
     assert (rows, more, arena.reach_bytes) == (0, 5120, 1024 + 4096 + 1024 + 8192)
-    assert tables is graph_tables()
 
 
 def test_blocks_seen_before_are_not_played_again():
-    tables = graph_tables()
     tape = parse_tape("+0 +0 -0")
     steps = [Step(-1, parse_tape("+0"), {}), *(Step(7, tape, {}) for _ in range(3))]
     symbols = defaultdict(lambda: 64)
     steps = [Step(s.number, s.tape, symbols) for s in steps]
-    size = Player(tables).play(steps)
-    assert size == Player(tables).play([Step(n, s.tape, symbols) for n, s in enumerate(steps, -1)])
+    size = Player().play(steps)
+    assert size == Player().play([Step(n, s.tape, symbols) for n, s in enumerate(steps, -1)])
 
 
 # -- the tables ------------------------------------------------------------------------------------
@@ -114,13 +111,13 @@ def test_the_tables_are_whole():
     used = set()
     for name, graph in tables.graphs.items():
         for setting in graph["layouts"]:
-            layout = tables.layout(name, setting)
+            layout = layout_of(name, setting)
             assert layout is not None
-            start = next(tables.tapes[n] for key, n in layout.items() if key.startswith("start "))
+            start = next(tape_of(n) for key, n in layout.items() if key.startswith("start "))
             inputs = sum(event.kind == "+" for event in start)
             for number in layout.values():
                 used.add(number)
-                events = tables.tapes[number]
+                events = tape_of(number)
                 assert all(event.at < inputs for event in events if event.kind == "~"), (name, setting)
                 assert all(0 <= event.size < len(tables.sizes) for event in events)
     assert used == set(range(len(tables.tapes)))

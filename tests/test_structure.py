@@ -15,6 +15,7 @@ PACKAGE = Path(kvgauge.__file__).parent
 
 #: What a part may import of the package; parts not named may import anything below them in the flow.
 ALLOWED = {
+    "identity": set(),
     "layers": set(),
     "units": {"errors"},
     "dtypes": {"errors", "layers"},
@@ -30,8 +31,8 @@ ALLOWED = {
     },
     "sources": {"_version", "data", "errors", "sources"},
     "engines": {
-        "architecture", "data", "dtypes", "engines", "errors", "layers", "sharding", "stored_weights", "units",
-        "weight_formats", "weights", "workload",
+        "architecture", "data", "dtypes", "engines", "errors", "identity", "layers", "sharding",
+        "stored_weights", "units", "weight_formats", "weights", "workload",
     },
     "cache": {"architecture", "dtypes", "engines", "errors", "layers", "workload"},
 }  # fmt: skip

@@ -1,14 +1,14 @@
-"""Build the shipped catalogue: ``src/kvgauge/data/models.jsonl`` and ``names.json``.
+"""Build the shipped catalogue in ``src/kvgauge/data``: ``models.jsonl``, ``names.json``, ``quantised.jsonl``.
 
     python tools/catalogue.py add path/to/config.json --id org/name --source "who published it"
     python tools/catalogue.py add org/name                    (asks the Hugging Face hub)
     python tools/catalogue.py alias org/name-FP8 org/name --patch '{"quantization_config": {...}}'
     python tools/catalogue.py remove org/name
-    python tools/catalogue.py names                           (rebuilds names.json)
+    python tools/catalogue.py names                           (rebuilds names.json and quantised.jsonl)
     python tools/catalogue.py check                           (rows read, names in step, order)
 
-A row is authored once and kept: ``models.jsonl`` and ``tools/aliases.tsv`` are the sources, ``names.json``
-is built from them.
+A row is authored once and kept: ``models.jsonl`` and ``tools/aliases.tsv`` are the sources, the other two are
+built from them; the bytes of weights in ``quantised.jsonl`` are those that the package finds.
 """
 
 from __future__ import annotations
@@ -25,8 +25,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from kvgauge.errors import KvgaugeError
+from kvgauge.models import Model
+from kvgauge.readers import read_architecture
 from kvgauge.readers.hf import read_config
-from kvgauge.sources.catalogue import patched
+from kvgauge.sources import RawModel
+from kvgauge.sources.catalogue import is_full_name, is_quantised_name, patched, plain_name
 from kvgauge.sources.json_text import parse_object
 from reduction import ReductionError, assert_same_reading, reduce_config, reduce_quantization
 
@@ -57,11 +60,12 @@ def load_rows() -> dict[str, Row]:
 
 
 def save_rows(rows: Mapping[str, Row]) -> None:
-    """Write the rows, sorted by id, one line each, and names.json in step."""
+    """Write the rows, sorted by id, one line each, and what is built of them."""
     data = "".join(row_line(rows[name]) for name in sorted(rows, key=str.lower)).encode("ascii")
-    names = build_names(data, load_aliases())
+    built = build(data, load_aliases())
     (DATA / "models.jsonl").write_bytes(data)
-    (DATA / "names.json").write_bytes(names)
+    for name, content in built.items():
+        (DATA / name).write_bytes(content)
 
 
 def row_line(row: Row) -> str:
@@ -112,15 +116,54 @@ def load_aliases() -> Aliases:
 
 
 def save_aliases(aliases: Aliases) -> None:
-    """Write the authored table, sorted, its head kept, and names.json in step."""
-    names = build_names((DATA / "models.jsonl").read_bytes(), aliases)
+    """Write the authored table, sorted, its head kept, and what is built of it."""
+    built = build((DATA / "models.jsonl").read_bytes(), aliases)
     head = [line for line in ALIASES.read_text(encoding="utf-8").splitlines() if line.startswith("#")]
     lines = [
         "\t".join((name, target, *([json.dumps(patch)] if patch else [])))
         for name, (target, patch) in sorted(aliases.items(), key=lambda item: item[0].lower())
     ]
     ALIASES.write_text("\n".join((*head, *lines)) + "\n", encoding="utf-8")
-    (DATA / "names.json").write_bytes(names)
+    for name, content in built.items():
+        (DATA / name).write_bytes(content)
+
+
+def build(rows: bytes, aliases: Aliases) -> dict[str, bytes]:
+    """Return the files that are built of rows and aliases, by name.
+
+    Raises:
+        CatalogueError: an alias leads nowhere or hides a row.
+    """
+    return {"names.json": build_names(rows, aliases), "quantised.jsonl": build_quantised(rows, aliases)}
+
+
+def build_quantised(rows: bytes, aliases: Aliases) -> bytes:
+    """Return quantised.jsonl: plain name -> other checkpoints and the bytes of their weights."""
+    by_id = {str(row["id"]): row for row in map(json.loads, rows.splitlines())}
+    named = {name: (name, {}) for name in by_id} | aliases
+    full = {plain_name(name) for name in named if is_full_name(name)}
+    found: dict[str, list[tuple[int, str]]] = {}
+    for name, (target, patch) in named.items():
+        plain = plain_name(name)
+        if is_quantised_name(name) or (plain in full and not is_full_name(name)):
+            size = _weights_bytes(name, *patched(by_id[target], patch))
+            if size is not None:
+                found.setdefault(plain, []).append((size, name))
+    lines = (
+        json.dumps({plain: {name: size for size, name in sorted(sizes, reverse=True)}}, separators=(",", ":"))
+        for plain, sizes in sorted(found.items())
+    )
+    return "".join(f"{line}\n" for line in lines).encode("ascii")
+
+
+def _weights_bytes(name: str, config: Json, quantization: Json | None) -> int | None:
+    """Return the bytes that the package finds; None where it knows no weights, or refuses the config."""
+    try:
+        raw = RawModel(name, "catalogue", config, quantization=quantization)
+        stored = Model(raw, read_architecture(config, quantization)).weighed.stored
+    except KvgaugeError:
+        return None
+    return None if stored is None else stored.num_bytes
 
 
 def build_names(rows: bytes, aliases: Aliases) -> bytes:
@@ -163,8 +206,9 @@ def problems() -> list[str]:
         found.extend(_row_problems(name, row))
     try:
         aliases = load_aliases()
-        if build_names(raw, aliases) != (DATA / "names.json").read_bytes():
-            found.append("names.json is out of step: run tools/catalogue.py names")
+        for name, content in build(raw, aliases).items():
+            if content != (DATA / name).read_bytes():
+                found.append(f"{name} is out of step: run tools/catalogue.py names")
         found.extend(_alias_problems(rows, aliases))
     except CatalogueError as error:
         found.append(str(error))
@@ -267,7 +311,7 @@ def alias(options: argparse.Namespace) -> None:
 
 
 def names(_: argparse.Namespace) -> None:
-    """Rebuild names.json from the rows and tools/aliases.tsv."""
+    """Rebuild what is built of the rows and tools/aliases.tsv."""
     save_rows(load_rows())
 
 
@@ -299,7 +343,7 @@ def parser() -> argparse.ArgumentParser:
     command.add_argument("id")
     command.add_argument("--patch", help="JSON object: config fields that differ; null removes a field")
     command.set_defaults(run=alias)
-    commands.add_parser("names", help="rebuild names.json").set_defaults(run=names)
+    commands.add_parser("names", help="rebuild names.json and quantised.jsonl").set_defaults(run=names)
     commands.add_parser("check", help="check rows, names and order").set_defaults(run=check)
     return top
 

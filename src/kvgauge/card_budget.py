@@ -9,7 +9,7 @@ compute buffers and the driver's context leave.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import ceil, hypot
 from types import MappingProxyType
@@ -220,7 +220,7 @@ class CardBudget:
     weighed: WeightAnswer
     reserve_bytes: int = 0
     _terms: dict[Running, tuple[Estimate, ...]] = field(default_factory=dict, compare=False, repr=False)
-    _weights: list[tuple[int, ...]] = field(default_factory=list, compare=False, repr=False)
+    _loaded: list[tuple[int, ...]] = field(default_factory=list, compare=False, repr=False)
     _ranks: dict[int, tuple[Capacity, tuple[Rank, ...]]] = field(
         default_factory=dict, compare=False, repr=False
     )
@@ -244,10 +244,13 @@ class CardBudget:
     @property
     def weights(self) -> tuple[int, ...]:
         """Bytes of the weights of each rank, as the engine counts them once they are loaded."""
-        if not self._weights:
-            loaded = loaded_weights(self.prepared, self.weighed)
-            self._weights.append(on_devices(self.prepared, self.weighed, loaded))
-        return self._weights[0]
+        if not self._loaded:
+            self._loaded.append(loaded_weights(self.prepared, self.weighed))
+        return on_devices(self.prepared, self.weighed, self._loaded[0])
+
+    def knowing(self, like: CardBudget) -> CardBudget:
+        """Return this budget with what one of the same weights has worked out: terms, and loaded bytes."""
+        return replace(self, _terms=like._terms, _loaded=like._loaded)
 
     def ranks(self, asked: Capacity) -> tuple[Rank, ...]:
         """Return every rank under a load.

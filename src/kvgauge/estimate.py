@@ -94,7 +94,7 @@ def estimate(
         return ()
     widths, packed, second = None, False, False
     if stored is not None:
-        widths = widths_of(architecture, (item.family for item in stored.families), running)
+        widths = widths_of(architecture, stored, running)
         packed = packs_experts(stored.families)
     if widths is not None and stored is not None:
         quantised = is_quantised(stored.families)

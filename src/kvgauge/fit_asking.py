@@ -80,8 +80,11 @@ class Posed:
         return self.search.widest(self.asked)
 
 
-def pose(question: Question) -> Posed:
+def pose(question: Question, like: Posed | None = None) -> Posed:
     """Return what is found for a question, the search for the most that fits left out.
+
+    Args:
+        like: a question that differs in a few things; what both have in common is not worked out again.
 
     Raises:
         KvgaugeError: the request or its combination is refused; says why.
@@ -100,9 +103,14 @@ def pose(question: Question) -> Posed:
     )
     notes = (*_of_card(named, prepared.request.engine), *_idle(options, prepared, question.reserve))
     asked = Search(prepared, None).capacity(prepared.request.workload)  # refuses before weights are cut
-    weighed, weight_notes = weigh_request(prepared, scheme=question.scheme, without=question.no_weights)
+    weighed, weight_notes = weigh_request(
+        prepared,
+        scheme=question.scheme,
+        without=question.no_weights,
+        like=None if like is None else like.weighed,
+    )
     plain, prepared = prepared, beside_weights(prepared, weighed)
-    search, kept_notes = _search(prepared, named, weighed, question.reserve)
+    search, kept_notes = _search(prepared, named, weighed, question.reserve, like)
     if search.prepared is not plain:
         asked = search.capacity(prepared.request.workload)
     verdict = verdict_of(search, asked)
@@ -159,7 +167,11 @@ def _spread(options: Options, num_gpus: int | None, told: Mapping[str, object]) 
 
 
 def _search(
-    prepared: Prepared, named: NamedCard | None, weighed: WeightAnswer | None, reserve: int | str | None
+    prepared: Prepared,
+    named: NamedCard | None,
+    weighed: WeightAnswer | None,
+    reserve: int | str | None,
+    like: Posed | None,
 ) -> tuple[Search, tuple[Note, ...]]:
     """Return the request with its pool: given, or what the cards leave.
 
@@ -184,6 +196,8 @@ def _search(
         )
     kept = 0 if reserve is None else parse_size(reserve, what="reserve")
     cards = CardBudget(prepared, named.memory, weighed, kept)
+    if like is not None and like.search.cards is not None and like.weighed is weighed:
+        cards = cards.knowing(like.search.cards)
     search = Search(prepared, None, cards)
     return keep_free(search, kept) if kept else (search, ())
 

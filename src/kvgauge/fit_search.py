@@ -149,12 +149,16 @@ def keep_free(search: Search, kept_bytes: int) -> tuple[Search, tuple[Note, ...]
 def largest(most: int, fits: Callable[[int], bool]) -> int:
     """Return the largest number up to ``most`` that fits, 0 if 1 does not; what fits never resumes.
 
+    The ends are asked first: mostly all of it fits, or nothing does.
+
     >>> largest(1000, lambda n: n <= 300), largest(10, lambda n: n <= 300), largest(10, lambda n: False)
     (300, 10, 0)
     """
-    low, high = 0, max(0, most) + 1
-    if most > 0 and fits(most):
-        return most
+    if most <= 0 or fits(most):
+        return max(0, most)
+    if most == 1 or not fits(1):
+        return 0
+    low, high = 1, most
     while low < high - 1:
         middle = (low + high) // 2
         low, high = (middle, high) if fits(middle) else (low, middle)

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kvgauge.architecture import ModelArchitecture
-from kvgauge.readers import read_architecture
+from kvgauge.identity import Identity
+from kvgauge.readers import is_gguf, read_architecture
 from kvgauge.sources import RawModel, apply_overrides, load_raw
-from kvgauge.weighing import Weighed, weigh
+from kvgauge.weighing import Weighed, read_families, weigh, weigh_as
 
 if TYPE_CHECKING:
     from kvgauge.sources.weight_files import Progress
+    from kvgauge.weights import ModelWeights
 
 
 @dataclass(frozen=True)
@@ -28,7 +30,41 @@ class Model:
     @cached_property
     def weighed(self) -> Weighed:
         """The weights as the model is published; read when they are asked for first."""
-        return weigh(self.raw, self.architecture, self.progress)
+        return weigh(self, self.progress)
+
+    def weighed_as(self, scheme: str) -> Weighed:
+        """Return the weights in a scheme that the model need not be published in.
+
+        Raises:
+            KvgaugeError: the scheme is not known, or the model's tensors are not.
+        """
+        return _weighed_as(Identity(self), scheme)
+
+    @cached_property
+    def families(self) -> ModelWeights | None:
+        """The tensors of the model by shape, whatever they are stored as; None: not known.
+
+        Raises:
+            KvgaugeError: the shapes can't be understood; says why.
+        """
+        return read_families(self.raw)
+
+    @cached_property
+    def converted(self) -> ModelArchitecture:
+        """The model as engines that load GGUF know it: of a config, what its conversion would state.
+
+        Raises:
+            KvgaugeError: there is no conversion of such a config.
+        """
+        if is_gguf(self.raw.config):
+            return self.architecture
+        from kvgauge.readers.gguf import read_metadata  # noqa: PLC0415 - few engines ask
+        from kvgauge.readers.gguf.from_config import metadata_of_config  # noqa: PLC0415
+
+        found = read_metadata(metadata_of_config(self.raw.config))
+        ignored = tuple(note for note in found.notes if note.code == "gguf_window_unused")
+        notes = (*self.architecture.notes, *ignored)
+        return replace(found, notes=notes, fields=self.architecture.fields)
 
     def to_dict(self) -> dict[str, object]:
         """Return the ``model`` object of the JSON contract."""
@@ -42,6 +78,11 @@ class Model:
             "context_limit_tokens": self.architecture.context_limit_tokens,
             "overrides": dict(self.raw.overrides),
         }
+
+
+@lru_cache(maxsize=32)
+def _weighed_as(model: Identity[Model], scheme: str) -> Weighed:
+    return weigh_as(model.of, scheme)
 
 
 ModelLike = str | Path | Mapping[str, object] | Model

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from math import isqrt
 
 from kvgauge.architecture import ModelArchitecture
 from kvgauge.engines.vllm.versions import parse_version
+from kvgauge.identity import Identity
 from kvgauge.layers import LayerKind, Mechanism, Role, Stream
 from kvgauge.overhead_encoder import Encoder, encoder_of
 from kvgauge.sharding import TOWERS
-from kvgauge.stored_weights import StoredFamily
+from kvgauge.stored_weights import StoredFamily, StoredWeights
 from kvgauge.weights import Part, TensorFamily, WeightShard
 
 #: Parts whose inner values are alive at the same time, by block.
@@ -122,15 +124,28 @@ class Widths:
         return self.experts > 0
 
 
-def widths_of(
-    architecture: ModelArchitecture, families: Iterable[TensorFamily], running: Running
-) -> Widths | None:
+def widths_of(architecture: ModelArchitecture, stored: StoredWeights, running: Running) -> Widths | None:
     """Return the widths on the fullest rank; None where the tensors do not tell the embedding.
 
     Args:
-        families: of the whole model, shapes before quantisation.
+        stored: the whole model; shapes before quantisation.
     """
-    held = tuple(families)
+    ranks = (running.tensor, running.pipeline)
+    return _widths(Identity(architecture), Identity(stored), *ranks, whole_experts=running.expert_parallel)
+
+
+@lru_cache(maxsize=128)
+def _widths(
+    model: Identity[ModelArchitecture],
+    stored: Identity[StoredWeights],
+    ranks: int,
+    stages: int,
+    *,
+    whole_experts: bool,
+) -> Widths | None:
+    """Keep the widths of ways to run a model that differ in no shape: a search asks for hundreds."""
+    architecture = model.of
+    held = tuple(item.family for item in stored.of.families)
     table = max(
         (f.shape for f in held if f.part in (Part.EMBEDDING, Part.LM_HEAD) and len(f.shape) == 2),
         default=None,
@@ -138,9 +153,8 @@ def widths_of(
     if table is None:
         return None
     vocabulary, hidden = table
-    ranks = running.tensor
     passes = _delta_passes(architecture, ranks)
-    plain, blocks, buffers = _blocks(held, hidden, ranks, passes, whole_experts=running.expert_parallel)
+    plain, blocks, buffers = _blocks(held, hidden, ranks, passes, whole_experts=whole_experts)
     latent = _latent_streams(architecture)
     index = _index_streams(architecture)
     return Widths(
@@ -154,7 +168,7 @@ def widths_of(
         max((-(-f.shape[0] // ranks) for f in held if f.name.endswith("kv_b_proj.weight")), default=0),
         max((s.width + -(-s.width // 128) * 4 for s in index), default=0),
         min((max(1, s.counted.step_tokens) for s in index), default=1),
-        -(-architecture.num_layers // running.pipeline),
+        -(-architecture.num_layers // stages),
         max((f.shape[1] // hidden for f in held if f.name.endswith("hc_attn_fn")), default=1),
         any(f.part in TOWERS for f in held),
         encoder_of(held, ranks),

@@ -115,7 +115,7 @@ def _record(row: dict[str, Any]) -> Record:
         model = _model(row["model"])
         stored = _stored(row["model"], row.get("weights"))
         if stored is not None:
-            widths = widths_of(model.architecture, (item.family for item in stored.families), running)
+            widths = widths_of(model.architecture, stored, running)
             packed = packs_experts(stored.families)
             experts, quantised = widths is not None and widths.has_experts, is_quantised(stored.families)
             second = is_second_runner(model.architecture, running, experts=experts, quantised=quantised)
@@ -137,12 +137,8 @@ def _record(row: dict[str, Any]) -> Record:
 
 @lru_cache(maxsize=64)
 def _stored(name: str, scheme: str | None) -> StoredWeights | None:
-    from kvgauge.weighing import weigh_as  # noqa: PLC0415 - only a fit weighs models
-
     model = _model(name)
-    if scheme is not None:
-        return weigh_as(model.raw, model.architecture, scheme).stored
-    return model.weighed.stored
+    return (model.weighed if scheme is None else model.weighed_as(scheme)).stored
 
 
 #: Shapes of nothing, for records that name no model.

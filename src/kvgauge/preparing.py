@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kvgauge.architecture import ModelArchitecture, Note
@@ -17,7 +17,6 @@ from kvgauge.engines.base import RequestedDtypes
 from kvgauge.engines.setup import Setup
 from kvgauge.errors import FeatureUnsupportedError, InvalidRequestError
 from kvgauge.models import Model, ModelLike, load
-from kvgauge.readers import is_gguf
 from kvgauge.request_notes import (
     context_notes,
     idle_option_notes,
@@ -120,7 +119,7 @@ def prepare(
     name, version = parse_engine(engine) if engine else ("theory", None)
     implementation = load_engine(name)
     version, version_notes = implementation.resolve_version(version)
-    architecture = _as_read(loaded, implementation)
+    architecture = loaded.converted if implementation.reads_gguf else loaded.architecture
     given = options
     flag_notes: tuple[Note, ...] = ()
     told: Mapping[str, object] = {}
@@ -196,19 +195,6 @@ def _weight_paths(model: Model) -> tuple[str, ...]:
     from kvgauge.weight_fields import fields_behind  # noqa: PLC0415 - only a changed field asks
 
     return tuple(path for fields in fields_behind(model.raw).values() for path in fields)
-
-
-def _as_read(model: Model, engine: Engine) -> ModelArchitecture:
-    """Return the model as the engine knows it: of a config, what a conversion to GGUF would write."""
-    if not engine.reads_gguf or is_gguf(model.raw.config):
-        return model.architecture
-    from kvgauge.readers.gguf import read_metadata  # noqa: PLC0415 - few engines ask
-    from kvgauge.readers.gguf.from_config import metadata_of_config  # noqa: PLC0415
-
-    found = read_metadata(metadata_of_config(model.raw.config))
-    ignored = tuple(note for note in found.notes if note.code == "gguf_window_unused")
-    notes = (*model.architecture.notes, *ignored)
-    return replace(found, notes=notes, fields=model.architecture.fields)
 
 
 def _defaulted(options: Options, architecture: ModelArchitecture, engine: str | None) -> tuple[str, ...]:

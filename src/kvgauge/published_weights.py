@@ -2,45 +2,39 @@
 
 from __future__ import annotations
 
-from kvgauge.errors import KvgaugeError
+from collections.abc import Iterator
+from functools import lru_cache
+
 from kvgauge.models import Model, load
-from kvgauge.sources.catalogue import quantised_names
+from kvgauge.sources.catalogue import quantised_checkpoints
 
 
-def smaller_checkpoints(model: Model, below_bytes: int) -> tuple[Model, ...]:
-    """Return published checkpoints whose layers keep what the model's do, of fewer bytes, largest first.
+def smaller_checkpoints(model: Model, below_bytes: int) -> Iterator[Model]:
+    """Yield published checkpoints whose layers keep what the model's do, of fewer bytes, largest first.
 
     Args:
         below_bytes: of the weights that they are to be smaller than.
 
     >>> model = load("Qwen/Qwen3-8B")
-    >>> [found.raw.id for found in smaller_checkpoints(model, model.weighed.stored.num_bytes)][:2]
-    ['RedHatAI/Qwen3-8B-FP8-dynamic', 'Qwen/Qwen3-8B-FP8']
+    >>> found = smaller_checkpoints(model, model.weighed.stored.num_bytes)
+    >>> next(found).raw.id, next(found).raw.id
+    ('RedHatAI/Qwen3-8B-FP8-dynamic', 'Qwen/Qwen3-8B-FP8')
     """
-    found: list[tuple[int, str, Model]] = []
-    for name in quantised_names(model.raw.id):
-        other = _same_layers(name, model)
-        size = None if other is None else _stored_bytes(other)
-        if other is not None and size is not None and size < below_bytes:
-            found.append((size, name, other))
-    return tuple(other for *_, other in sorted(found, key=lambda row: row[:2], reverse=True))
+    for name, num_bytes in quantised_checkpoints(model.raw.id):
+        if num_bytes < below_bytes:
+            found = published_model(name)
+            if found.architecture.layers == model.architecture.layers:
+                yield found
 
 
-def _same_layers(name: str, model: Model) -> Model | None:
-    """Return the model of a name where its layers keep what those of another do."""
-    try:
-        found = load(name, offline=True, local_files=False)
-    except KvgaugeError:
-        return None
-    return found if found.architecture.layers == model.architecture.layers else None
+@lru_cache(maxsize=16)
+def published_model(name: str) -> Model:
+    """Return a model of the catalogue or the local caches; several questions ask for the same few.
+
+    Raises:
+        KvgaugeError: it is not found there.
+    """
+    return load(name, offline=True, local_files=False)
 
 
-def _stored_bytes(model: Model) -> int | None:
-    try:
-        stored = model.weighed.stored
-    except KvgaugeError:
-        return None
-    return None if stored is None else stored.num_bytes
-
-
-__all__ = ["smaller_checkpoints"]
+__all__ = ["published_model", "smaller_checkpoints"]

@@ -146,9 +146,12 @@ def _offloaded(weighed: WeightAnswer, offload: Offload, architecture: ModelArchi
 
 
 def weigh_request(
-    prepared: Prepared, *, scheme: str | None, without: bool
+    prepared: Prepared, *, scheme: str | None, without: bool, like: WeightAnswer | None = None
 ) -> tuple[WeightAnswer | None, tuple[Note, ...]]:
     """Return the weights of a request, cut as its engine cuts them, and what to say about them.
+
+    Args:
+        like: those of a like request; where they are equal, they are taken, with what they have worked out.
 
     Raises:
         KvgaugeError: the scheme is not known or not possible, or a shape can't be divided over the ranks.
@@ -163,10 +166,12 @@ def weigh_request(
         scheme=scheme,
         mtp=bool(request.workload.mtp),
         cut=lambda experts: engine.shard_policy(prepared.architecture, setup, experts),
+        like=like,
     )
     offload = engine.offload(request.engine_args, request.engine_version, prepared.setup)
     if weighed is not None and offload is not None:
-        weighed = _offloaded(weighed, offload, prepared.architecture)
+        placed = _offloaded(weighed, offload, prepared.architecture)
+        weighed = like if like is not None and placed == like else placed
     return weighed, notes
 
 

@@ -52,12 +52,14 @@ def answer_weights(
     scheme: str | None,
     mtp: bool,
     cut: Callable[[Experts], ShardPolicy | None] | None = None,
+    like: WeightAnswer | None = None,
 ) -> tuple[WeightAnswer | None, tuple[Note, ...]]:
     """Return the weights of an answer and what to say about them.
 
     Args:
         scheme: a quantisation asked for with ``--weights``; None is the one that the model has.
         cut: how an engine cuts weights over ranks, once their experts are known.
+        like: the answer to a like question; where it is equal, it is taken, with what it has worked out.
 
     Raises:
         KvgaugeError: the scheme is not known or not possible, or a shape can't be divided over the ranks.
@@ -68,7 +70,7 @@ def answer_weights(
         is_told = is_told and not any(note.code in _ASSUMING for note in notes)
         grade = "exact" if is_told else "assumed"
     else:
-        stored, notes, what_if, layout = weigh_as(model.raw, model.architecture, scheme)
+        stored, notes, what_if, layout = model.weighed_as(scheme)
         grade = "assumed"
     if stored is None:
         return None, notes
@@ -77,6 +79,8 @@ def answer_weights(
         notes = (*notes, Note("mtp_weights_unknown", "warning", text))
     policy = None if cut is None or layout is not None else cut(_experts(stored, model.raw.config))
     answer = WeightAnswer(stored, model.architecture, parallelism, mtp, grade, what_if, layout, policy)
+    if like is not None and answer == like:
+        answer = like
     _ = answer.per_rank_bytes  # refuses an impossible split now, not when it is printed
     return answer, (*notes, *_loaded_notes(stored, policy))
 
@@ -114,9 +118,27 @@ class Weighable(Protocol):
     def architecture(self) -> ModelArchitecture: ...  # noqa: D102
     @property
     def weighed(self) -> Weighed: ...  # noqa: D102
+    @property
+    def families(self) -> ModelWeights | None: ...  # noqa: D102
+    def weighed_as(self, scheme: str) -> Weighed: ...  # noqa: D102
 
 
-def weigh_as(raw: RawModel, architecture: ModelArchitecture, word: str) -> Weighed:
+def read_families(raw: RawModel) -> ModelWeights | None:
+    """Return the tensors of a model, by the shapes that its config or its GGUF states; None: not known.
+
+    Raises:
+        KvgaugeError: the shapes can't be understood; says why.
+    """
+    if is_gguf(raw.config):
+        from kvgauge.gguf_weights import gguf_families  # noqa: PLC0415 - one dialect is loaded
+
+        return gguf_families(raw.config, raw.tensors)
+    from kvgauge.readers.hf.weights import read_weights  # noqa: PLC0415 - one dialect is loaded
+
+    return read_weights(raw.config)
+
+
+def weigh_as(model: Weighable, word: str) -> Weighed:
     """Return the weights in a scheme that the model need not be published in.
 
     Raises:
@@ -124,11 +146,12 @@ def weigh_as(raw: RawModel, architecture: ModelArchitecture, word: str) -> Weigh
     """
     from kvgauge.what_if import parse_scheme, reweigh  # noqa: PLC0415 - few ask
 
+    raw, architecture = model.raw, model.architecture
     scheme = parse_scheme(word)
     if is_gguf(raw.config) and scheme.is_plain:
         # llama-quantize keeps norms and routers in f32 whatever the dtype of the rest
         scheme = replace(scheme, word=_PLAIN_MIXES[scheme.word], is_plain=False, is_ggml=True)
-    weights = _gguf_families(raw) if is_gguf(raw.config) else _families(raw)
+    weights = model.families
     if weights is None:
         raise FeatureUnsupportedError(
             f"--weights {word[:40]}: {_why_unknown(raw, architecture)}",
@@ -162,13 +185,7 @@ def _layout(raw: RawModel) -> GgufLayout | None:
     return gguf_layout(raw.config)
 
 
-def _gguf_families(raw: RawModel) -> ModelWeights | None:
-    from kvgauge.gguf_weights import gguf_families  # noqa: PLC0415 - one dialect is loaded
-
-    return gguf_families(raw.config, raw.tensors)
-
-
-def weigh(raw: RawModel, architecture: ModelArchitecture, progress: Progress | None = None) -> Weighed:
+def weigh(model: Weighable, progress: Progress | None = None) -> Weighed:
     """Return the weights of a model as it is published.
 
     Args:
@@ -177,26 +194,25 @@ def weigh(raw: RawModel, architecture: ModelArchitecture, progress: Progress | N
     Raises:
         DamagedFileError: a weight file that the user named is damaged.
     """
+    raw = model.raw
     if is_gguf(raw.config):
-        return _weighed(lambda: _from_gguf(raw), raw, architecture)._replace(layout=_layout(raw))
-    held = Weighed(None) if raw.overrides else _from_files(raw, architecture, progress)
+        return _weighed(lambda: _from_gguf(raw), model)._replace(layout=_layout(raw))
+    held = Weighed(None) if raw.overrides else _from_files(model, progress)
     if held.stored is not None:
         return held
-    stored, notes, *_ = _weighed(lambda: _from_config(raw, architecture), raw, architecture)
+    stored, notes, *_ = _weighed(lambda: _from_config(model), model)
     return Weighed(stored, (*held.notes, *notes))
 
 
-def _weighed(
-    read: Callable[[], StoredWeights | None], raw: RawModel, architecture: ModelArchitecture
-) -> Weighed:
+def _weighed(read: Callable[[], StoredWeights | None], model: Weighable) -> Weighed:
     """Return what is read, or a note that says why it can't be."""
     try:
         stored = read()
     except KvgaugeError as error:
         return Weighed(None, (_unknown(error.message),))
     if stored is None:
-        return Weighed(None, (_unknown(_why_unknown(raw, architecture)),))
-    return Weighed(stored, _not_said(stored.notes, architecture))
+        return Weighed(None, (_unknown(_why_unknown(model.raw, model.architecture)),))
+    return Weighed(stored, _not_said(stored.notes, model.architecture))
 
 
 def _why_unknown(raw: RawModel, architecture: ModelArchitecture) -> str:
@@ -229,22 +245,23 @@ def _defaults_named(note: Note) -> list[str]:
     return dict(note.values)["fields"].split(", ") if note.code == _DEFAULTS else []
 
 
-def _from_files(raw: RawModel, architecture: ModelArchitecture, progress: Progress | None) -> Weighed:
+def _from_files(model: Weighable, progress: Progress | None) -> Weighed:
     """Return the weights that lie beside the config, or none with notes."""
+    raw, architecture = model.raw, model.architecture
     found = raw.weight_files.read(progress) if raw.weight_files is not None else None
     if found is None:
         return Weighed(None)
     from kvgauge.file_weights import weights_from_files  # noqa: PLC0415 - few models have files
 
     try:
-        weights = _families(raw)
+        weights = model.families
     except KvgaugeError:
         weights = None  # the tensors speak for themselves
     stored, notes = weights_from_files(found, weights, architecture.num_layers, architecture.model_dtype)
     if stored is not None and stored.source == "index":
         from kvgauge.stated_total import with_parts  # noqa: PLC0415 - headers say more
 
-        config = _weighed(lambda: _from_config(raw, architecture), raw, architecture).stored
+        config = _weighed(lambda: _from_config(model), model).stored
         split = with_parts(stored, config) if config is not None else None
         return Weighed(split, split.notes) if split is not None else Weighed(stored, notes)
     return Weighed(stored, notes)
@@ -255,19 +272,14 @@ def _unknown(why: str) -> Note:
     return Note("weights_unknown", "info", text, (("why", why),))
 
 
-def _families(raw: RawModel) -> ModelWeights | None:
-    from kvgauge.readers.hf.weights import read_weights  # noqa: PLC0415 - one dialect is loaded
-
-    return read_weights(raw.config)
-
-
-def _from_config(raw: RawModel, architecture: ModelArchitecture) -> StoredWeights | None:
+def _from_config(model: Weighable) -> StoredWeights | None:
     from kvgauge.readers.hf.schemes import stored_weights  # noqa: PLC0415 - one dialect is loaded
 
-    weights = _families(raw)
+    weights = model.families
     if weights is None:
         return None
-    stored = stored_weights(weights, raw.config, raw.quantization, architecture.model_dtype)
+    raw = model.raw
+    stored = stored_weights(weights, raw.config, raw.quantization, model.architecture.model_dtype)
     return replace(
         stored,
         num_parameters=weights.num_parameters,

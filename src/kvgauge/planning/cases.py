@@ -20,19 +20,15 @@ from kvgauge.fit_search import Search, keep_free
 from kvgauge.planning.rules import plan_rules
 from kvgauge.preparing import Options, prepare
 from kvgauge.sizing import weigh_request
-from kvgauge.weighing import weigh_as
 from kvgauge.workload import Parallelism
 
 if TYPE_CHECKING:
-    from kvgauge.architecture import ModelArchitecture
     from kvgauge.engines.pools import Capacity
     from kvgauge.estimate import Estimate, Running
     from kvgauge.fit_result import Verdict
     from kvgauge.models import Model
     from kvgauge.planning.devices import PlanDevice
     from kvgauge.preparing import Prepared
-    from kvgauge.sources import RawModel
-    from kvgauge.weighing import Weighed
     from kvgauge.weight_answer import WeightAnswer
 
 
@@ -67,14 +63,6 @@ class Formats:
 
 
 OWN = Formats()
-
-
-class _Priced(NamedTuple):
-    """A model with the weights that a scheme would give it."""
-
-    raw: RawModel
-    architecture: ModelArchitecture
-    weighed: Weighed
 
 
 class Least(NamedTuple):
@@ -179,7 +167,6 @@ class Evaluator:
     _loaded: dict[int, list[tuple[int, ...]]] = field(default_factory=dict, repr=False)
     _terms: dict[object, dict[Running, tuple[Estimate, ...]]] = field(default_factory=dict, repr=False)
     _cases: dict[object, Case] = field(default_factory=dict, repr=False)
-    _priced: dict[str, _Priced] = field(default_factory=dict, repr=False)
     _least: dict[object, Least] = field(default_factory=dict, repr=False)
 
     def ask(
@@ -253,15 +240,8 @@ class Evaluator:
     def weights_bytes(self, scheme: str | None) -> int:
         """Return the bytes of the whole model: in a scheme, else in what is asked for, else as it is."""
         word = scheme or self.scheme
-        stored = (self._priced_as(word).weighed if word is not None else self.model.weighed).stored
+        stored = (self.model.weighed if word is None else self.model.weighed_as(word)).stored
         return 0 if stored is None else stored.num_bytes
-
-    def _priced_as(self, scheme: str) -> _Priced:
-        """Return the model in a scheme, which is priced once."""
-        if scheme not in self._priced:
-            raw, architecture = self.model.raw, self.model.architecture
-            self._priced[scheme] = _Priced(raw, architecture, weigh_as(raw, architecture, scheme))
-        return self._priced[scheme]
 
     def prepared(self, device: PlanDevice, layout: Parallelism, formats: Formats = OWN) -> Prepared:
         """Return the request for a layout on a device.
@@ -298,9 +278,7 @@ class Evaluator:
 
     def _cut(self, prepared: Prepared, scheme: str | None) -> WeightAnswer:
         """Return the weights of a request; cut as its engine cuts them."""
-        if scheme is not None:
-            prepared = replace(prepared, model=self._priced_as(scheme))  # type: ignore[arg-type]
-        found, _ = weigh_request(prepared, scheme=None, without=False)
+        found, _ = weigh_request(prepared, scheme=scheme, without=False)
         if found is None:
             raise FeatureUnsupportedError(
                 "what a card leaves for the cache is not known without the weights",

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from kvgauge.engines import parse_engine
 from kvgauge.engines.flag_tables import stating
 from kvgauge.errors import KvgaugeError
 from kvgauge.fit_asking import Posed, Question, pose
-from kvgauge.models import Model, load
 from kvgauge.preparing import Options
+from kvgauge.published_weights import published_model
 
 if TYPE_CHECKING:
     from kvgauge.fit_result import Verdict
@@ -54,16 +53,6 @@ class Tried:
         return self.posed.verdict
 
 
-@lru_cache(maxsize=16)
-def published_model(name: str) -> Model:
-    """Return a model of the catalogue or the local caches; several changes ask for the same few.
-
-    Raises:
-        KvgaugeError: it is not found there.
-    """
-    return load(name, offline=True, local_files=False)
-
-
 def changed(question: Question, keywords: Keywords) -> Question:
     """Return a question with keywords of ``fit`` in place of its own.
 
@@ -81,7 +70,7 @@ def changed(question: Question, keywords: Keywords) -> Question:
 def tried(posed: Posed, change: Change) -> Tried | None:
     """Return what comes of a change; None where ``fit`` refuses it."""
     try:
-        return Tried(change, pose(changed(posed.question, change.keywords)))
+        return Tried(change, pose(changed(posed.question, change.keywords), posed))
     except KvgaugeError:
         return None
 

@@ -129,6 +129,9 @@ def movable_bytes(posed: Posed) -> int:
 
 def experts_on_host(posed: Posed) -> Iterator[Change]:
     """Keep the routed experts of the fewest first blocks on the host (llama.cpp)."""
+    stored = None if posed.weighed is None else posed.weighed.stored
+    if stored is None or not any(item.family.num_experts for item in stored.families):
+        return
     yield from _on_host(posed, "experts_on_host", "host_experts", lambda kept, blocks: blocks - kept)
 
 

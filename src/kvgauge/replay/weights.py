@@ -26,7 +26,6 @@ from kvgauge.replay.records import Record
 from kvgauge.sources.catalogue import find_model
 from kvgauge.stored_weights import StoredWeights
 from kvgauge.units import GIB
-from kvgauge.weighing import weigh_as
 from kvgauge.weight_ranks import THEORY, rank_bytes, rank_tensors
 from kvgauge.workload import Parallelism
 
@@ -134,7 +133,7 @@ def stored_of(model: Model, scheme: str) -> StoredWeights:
     if model.weighed.stored is None:  # a config reduced to its cache: the same model may be known in full
         raw = find_model(model.raw.id)
         model = read_model(raw) or model if raw is not None else model
-    weighed = weigh_as(model.raw, model.architecture, scheme) if scheme else model.weighed
+    weighed = model.weighed_as(scheme) if scheme else model.weighed
     if weighed.stored is None:
         raise Skip("no_shape", "; ".join(note.message for note in weighed.notes))
     return weighed.stored

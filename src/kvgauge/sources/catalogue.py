@@ -2,6 +2,7 @@
 
 ``data/models.jsonl`` holds the rows, ``data/names.json`` the byte range of each row and the aliases: another
 name of a row, with the config fields that differ where any do. Asking for one model parses one row.
+``data/quantised.jsonl`` holds the quantised checkpoints of each model.
 """
 
 from __future__ import annotations
@@ -10,9 +11,9 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
-from typing import cast
+from typing import NamedTuple, cast
 
-from kvgauge.data import data_file, read_data
+from kvgauge.data import data_file, read_data, read_row
 from kvgauge.sources import Json, RawModel
 
 #: Key of an alias's patch that stands for the quantisation file beside the config.
@@ -46,39 +47,61 @@ def model_names() -> tuple[str, ...]:
 
 
 #: How names of quantised checkpoints end.
-_QUANTISED = re.compile(
+_QUANTISED = (
     r"[-_.](?:(?:unsloth-)?bnb-[48]bit|awq(?:-int4)?|gptq(?:-int[48])?|int[48]|fp8(?:-dynamic|-block|"
-    r"-static-pertensor)?|nvfp4|mxfp4|quantized\.w\d{1,2}a\d{1,2}|w\d{1,2}a\d{1,2}(?:fp8)?|[48]bit)$",
-    re.IGNORECASE,
+    r"-static-pertensor)?|nvfp4|mxfp4|quantized\.w\d{1,2}a\d{1,2}|w\d{1,2}a\d{1,2}(?:fp8)?|[48]bit)$"
 )
 #: How names of checkpoints end that are not quantised, beside ones that are.
-_FULL = re.compile(r"[-_.]bf16$", re.IGNORECASE)
+_FULL = r"[-_.]bf16$"
 #: A maker's name before the model's: Meta's moved models bear it in their old name, and in others' copies.
-_MAKER = re.compile(r"^meta-", re.IGNORECASE)
+_MAKER = r"^meta-"
 
 
-def quantised_names(name: str) -> tuple[str, ...]:
-    """Return the names of quantised checkpoints of a model, whoever published them, but its own.
+class Checkpoint(NamedTuple):
+    """Another checkpoint of a model, and the bytes of its weights."""
 
-    Of a name that says 16 bit, the one that says nothing is another checkpoint too.
+    name: str
+    num_bytes: int
 
-    >>> quantised_names("Qwen/Qwen3-32B")[:2]
-    ('Qwen/Qwen3-32B-AWQ', 'Qwen/Qwen3-32B-FP8')
-    >>> quantised_names("meta-llama/Llama-3.1-405B-Instruct")
-    ('RedHatAI/Meta-Llama-3.1-405B-Instruct-FP8-dynamic',)
+
+def quantised_checkpoints(name: str) -> tuple[Checkpoint, ...]:
+    """Return the quantised checkpoints of a model, whoever published them, but its own; largest first.
+
+    Of a name that says 16 bit, the one that says nothing is another checkpoint too. ``data/quantised.jsonl``
+    has the bytes, as ``weigh`` finds them; a checkpoint whose weights are not known is not in it.
+
+    >>> quantised_checkpoints("Qwen/Qwen3-8B")[0].name
+    'RedHatAI/Qwen3-8B-FP8-dynamic'
+    >>> [found.name for found in quantised_checkpoints("meta-llama/Llama-3.1-405B-Instruct")]
+    ['RedHatAI/Meta-Llama-3.1-405B-Instruct-FP8-dynamic']
     """
-    base, is_full = _plain_name(name), _FULL.search(name) is not None
+    found = cast("Mapping[str, int]", read_row("quantised.jsonl", plain_name(name)))
+    own, is_full = name.lower(), is_full_name(name)
     return tuple(
-        known for known in model_names()
-        if base and known.lower() != name.lower() and _plain_name(known) == base
-        and (_QUANTISED.search(known) or (is_full and not _FULL.search(known)))
-    )  # fmt: skip
+        Checkpoint(other, size)
+        for other, size in found.items()
+        if other.lower() != own and (is_full or is_quantised_name(other))
+    )
 
 
-def _plain_name(name: str) -> str:
-    """Return a name without its publisher and without how it is stored."""
-    own = _QUANTISED.sub("", _FULL.sub("", name.rpartition("/")[2]))
-    return _MAKER.sub("", own).lower()
+def plain_name(name: str) -> str:
+    """Return a name without its publisher and without how it is stored, in small letters.
+
+    >>> plain_name("RedHatAI/Qwen3-8B-FP8-dynamic"), plain_name("RedHatAI/Meta-Llama-3.1-405B-Instruct")
+    ('qwen3-8b', 'llama-3.1-405b-instruct')
+    """
+    own = name.rpartition("/")[2].lower()
+    return re.sub(_MAKER, "", re.sub(_QUANTISED, "", re.sub(_FULL, "", own)))
+
+
+def is_quantised_name(name: str) -> bool:
+    """Whether a name says how a checkpoint is quantised."""
+    return re.search(_QUANTISED, name.lower()) is not None
+
+
+def is_full_name(name: str) -> bool:
+    """Whether a name says that a checkpoint is not quantised, which others of the model then are."""
+    return re.search(_FULL, name.lower()) is not None
 
 
 def find_model(name: str) -> RawModel | None:

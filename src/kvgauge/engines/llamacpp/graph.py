@@ -15,7 +15,7 @@ from kvgauge.dtypes import get_format
 from kvgauge.engines.llamacpp.cells import ContextSizes
 from kvgauge.engines.llamacpp.graph_memory import Arena, padded
 from kvgauge.engines.llamacpp.graph_symbols import block_kinds, block_symbols, graph_symbols, turned
-from kvgauge.engines.llamacpp.graph_tables import GraphTables, Layout, Tape, graph_tables
+from kvgauge.engines.llamacpp.graph_tables import Layout, Tape, layout_of, size_of, tape_of
 from kvgauge.engines.llamacpp.settings import LlamaSettings
 
 #: Keys that change a graph where they are there.
@@ -60,16 +60,15 @@ def graph_bytes(
     kinds = block_kinds(architecture)
     if not kinds or not architecture.dimensions:
         return None
-    tables = graph_tables()
     setting = _setting(dict(architecture.dimensions), settings, sizes, place, plain=plain)
-    layout = tables.layout(graph_name(architecture, kinds), setting)
+    layout = layout_of(graph_name(architecture, kinds), setting)
     if layout is None:
         return None
     of = graph_symbols(architecture, settings, sizes)
-    steps = list(_steps(tables, layout, kinds, of, block_symbols(architecture, of)))
+    steps = list(_steps(layout, kinds, of, block_symbols(architecture, of)))
     if len(steps) != (1 if _is_start_only(layout) else len(kinds) + 1):
         return None
-    return Player(tables, skipped=frozenset() if logits else frozenset({_LOGITS})).play(steps)
+    return Player(skipped=frozenset() if logits else frozenset({_LOGITS})).play(steps)
 
 
 def graph_name(architecture: ModelArchitecture, kinds: tuple[str, ...]) -> str:
@@ -97,7 +96,6 @@ def _setting(
 
 
 def _steps(
-    tables: GraphTables,
     layout: Layout,
     kinds: tuple[str, ...],
     of: Mapping[str, int],
@@ -107,7 +105,7 @@ def _steps(
     start = layout.get(f"start {kinds[0]}")
     if start is None:
         return
-    yield Step(-1, tables.tapes[start], of)
+    yield Step(-1, tape_of(start), of)
     if _is_start_only(layout):
         return
     last = {kind.partition(".")[0]: index for index, kind in enumerate(kinds)}
@@ -124,7 +122,7 @@ def _steps(
         number = layout.get(f"{kind} {at}")
         if number is None:
             return
-        yield Step(number, tables.tapes[number], by_block[index])
+        yield Step(number, tape_of(number), by_block[index])
 
 
 def _is_start_only(layout: Layout) -> bool:
@@ -146,7 +144,6 @@ class Player:
         live: tensors (offset, bytes) in order of allocation, without the inputs.
     """
 
-    tables: GraphTables
     skipped: frozenset[str] = frozenset()
     arena: Arena = field(default_factory=Arena)
     inputs: list[Block | None] = field(default_factory=list)
@@ -200,6 +197,6 @@ class Player:
     def _size(self, number: int, of: Mapping[str, int]) -> int:
         key = (number, id(of))
         if key not in self.bytes_of:
-            size = self.tables.sizes[number]
+            size = size_of(number)
             self.bytes_of[key] = 0 if size.symbols & self.skipped else max(0, size.bytes_for(of))
         return padded(self.bytes_of[key])

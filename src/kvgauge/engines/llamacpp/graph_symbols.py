@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 
 from kvgauge.architecture import ModelArchitecture
 from kvgauge.engines.llamacpp.cells import ContextSizes, pad
 from kvgauge.engines.llamacpp.compute import symbols
 from kvgauge.engines.llamacpp.settings import LlamaSettings
+from kvgauge.identity import Identity
 from kvgauge.layers import LayerKind
 
 #: Symbols beside those of ``compute.SYMBOLS`` -> key of the metadata.
@@ -41,6 +43,13 @@ def block_kinds(architecture: ModelArchitecture) -> tuple[str, ...]:
 
     Nothing where the blocks are not known.
     """
+    return _block_kinds(Identity(architecture))
+
+
+@lru_cache(maxsize=16)
+def _block_kinds(of: Identity[ModelArchitecture]) -> tuple[str, ...]:
+    """Keep the kinds of a model's blocks: a search asks for them hundreds of times."""
+    architecture = of.of
     parts = dict(architecture.block_dimensions).get("feed_forward")
     if not parts or len(parts) != architecture.num_layers:
         return ()

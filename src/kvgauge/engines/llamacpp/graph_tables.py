@@ -15,7 +15,7 @@ the layout of each setting.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import cast
@@ -77,40 +77,49 @@ Layout = Mapping[str, int]
 
 @dataclass(frozen=True, slots=True)
 class GraphTables:
-    """The data file."""
+    """The data file; sizes and tapes as they are spelled, since a graph needs a few of thousands."""
 
-    sizes: tuple[Size, ...]
-    tapes: tuple[Tape, ...]
-    layouts: tuple[tuple[int, ...], ...]
+    sizes: Sequence[str]
+    phrases: Sequence[str]
+    tapes: Sequence[str]
+    layouts: Sequence[Sequence[int]]
     graphs: Mapping[str, Mapping[str, object]]
-
-    def layout(self, graph: str, setting: str) -> Layout | None:
-        """Return the tapes of a graph under a setting, or None where it was not recorded."""
-        found = self.graphs.get(graph)
-        number = cast("Mapping[str, int]", found["layouts"]).get(setting) if found else None
-        if found is None or number is None:
-            return None
-        blocks = cast("list[str]", found["blocks"])
-        return {name: tape for name, tape in zip(blocks, self.layouts[number], strict=False) if tape >= 0}
 
 
 @lru_cache(maxsize=1)
 def graph_tables() -> GraphTables:
-    """Return the tables; parsed once."""
-    raw = cast("Mapping[str, object]", json.loads(read_data("llamacpp_graphs.json")))
-    phrases: list[str] = []
-    for pair in cast("list[str]", raw["phrases"]):
-        phrases.append(_spelled(pair, phrases))
-    return GraphTables(
-        sizes=tuple(parse_size(text) for text in cast("list[str]", raw["sizes"])),
-        tapes=tuple(parse_tape(_spelled(text, phrases)) for text in cast("list[str]", raw["tapes"])),
-        layouts=tuple(tuple(row) for row in cast("list[list[int]]", raw["layouts"])),
-        graphs=cast("Mapping[str, Mapping[str, object]]", raw["graphs"]),
-    )
+    """Return the tables; the file is read once."""
+    raw = json.loads(read_data("llamacpp_graphs.json"))
+    return GraphTables(raw["sizes"], raw["phrases"], raw["tapes"], raw["layouts"], raw["graphs"])
 
 
-def _spelled(text: str, phrases: list[str]) -> str:
-    return " ".join(phrases[int(word[1:])] if word[0] == "@" else word for word in text.split())
+def layout_of(graph: str, setting: str) -> Layout | None:
+    """Return the tapes of a graph under a setting, or None where it was not recorded."""
+    tables = graph_tables()
+    found = tables.graphs.get(graph)
+    number = cast("Mapping[str, int]", found["layouts"]).get(setting) if found else None
+    if found is None or number is None:
+        return None
+    blocks = cast("list[str]", found["blocks"])
+    return {name: tape for name, tape in zip(blocks, tables.layouts[number], strict=False) if tape >= 0}
+
+
+@lru_cache(maxsize=256)
+def size_of(number: int) -> Size:
+    """Return a size of the tables."""
+    return parse_size(graph_tables().sizes[number])
+
+
+@lru_cache(maxsize=256)
+def tape_of(number: int) -> Tape:
+    """Return a tape of the tables."""
+    tables = graph_tables()
+    return parse_tape(_spelled(tables.tapes[number], tables.phrases))
+
+
+def _spelled(text: str, phrases: Sequence[str]) -> str:
+    words = (_spelled(phrases[int(w[1:])], phrases) if w[0] == "@" else w for w in text.split())
+    return " ".join(words)
 
 
 def parse_size(text: str) -> Size:

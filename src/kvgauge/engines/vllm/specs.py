@@ -18,6 +18,7 @@ from kvgauge.engines.vllm.kv_dtypes import KV_WORDS, model_dtype
 from kvgauge.engines.vllm.settings import VllmSettings
 from kvgauge.engines.vllm.states import state_spec
 from kvgauge.errors import FeatureUnsupportedError
+from kvgauge.identity import Identity
 from kvgauge.layers import LayerCache, LayerKind, Role, Shard, Stream
 
 _KINDS = {
@@ -59,7 +60,7 @@ def layer_specs(
     """
     if settings.speculation.drafter is not None:  # a model inside the key would be compared field by field
         return _layer_specs(architecture, settings, word, block_tokens)
-    return _known_specs(_Identity(architecture), _shaping(settings), word, block_tokens)
+    return _known_specs(Identity(architecture), _shaping(settings), word, block_tokens)
 
 
 def _shaping(settings: VllmSettings) -> VllmSettings:
@@ -74,22 +75,9 @@ def _shaping(settings: VllmSettings) -> VllmSettings:
     )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Identity:
-    """Stands for an architecture in a key: equal only to itself, at no cost."""
-
-    of: ModelArchitecture
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Identity) and self.of is other.of
-
-    def __hash__(self) -> int:
-        return id(self.of)
-
-
 @lru_cache(maxsize=128)
 def _known_specs(
-    architecture: _Identity, settings: VllmSettings, word: str, block_tokens: int
+    architecture: Identity[ModelArchitecture], settings: VllmSettings, word: str, block_tokens: int
 ) -> tuple[CacheSpec, ...]:
     """Keep the specs of questions that differ in nothing a layer depends on: a search asks hundreds."""
     return _layer_specs(architecture.of, settings, word, block_tokens)
