@@ -17,6 +17,7 @@ from kvgauge.engines import load_engine, parse_engine
 from kvgauge.errors import FeatureUnsupportedError, InvalidRequestError, KvgaugeError
 from kvgauge.fit_asking import verdict_of
 from kvgauge.fit_search import Search, keep_free
+from kvgauge.layers import LayerKind
 from kvgauge.planning.rules import plan_rules
 from kvgauge.preparing import Options, prepare
 from kvgauge.sizing import weigh_request
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 #: Loaded weights may be a little less than those of the file: what is tied or repeated there.
 _LOADED_AT_LEAST = 0.98
 _ALONE = Parallelism()
+#: Kinds of layers that keep a state of fixed size.
+STATES = frozenset({LayerKind.RECURRENT, LayerKind.CONVOLUTION})
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,12 +206,8 @@ class Evaluator:
             asked = Search(prepared, None).capacity(request.workload)
         except KvgaugeError:
             return Least(0, 0)  # one rank alone is refused: nothing is known
-        kept = load_engine("theory").demand(
-            prepared.model.architecture, request.workload, asked.dtypes, version=None, args=""
-        )
-        answer = CacheAnswer(prepared.model.architecture, request.workload, _ALONE, kept)
         weights = min(sum(weighed.per_rank_bytes), weighed.total_bytes)
-        return Least(int(weights * _LOADED_AT_LEAST), answer.total_bytes)
+        return Least(int(weights * _LOADED_AT_LEAST), _kept(prepared, asked).total_bytes)
 
     def _ask(self, device: PlanDevice, layout: Parallelism, formats: Formats, *, whole: bool) -> Case:
         case = Case(device, layout.num_gpus, layout, formats)
@@ -236,6 +235,23 @@ class Evaluator:
             return Search(prepared, None).capacity(prepared.request.workload).needed_bytes
         except KvgaugeError:
             return None
+
+    def state_bytes(self, device: PlanDevice, layout: Parallelism) -> int | None:
+        """Return the recurrent state that the fullest rank must keep for all sequences; None if refused."""
+        try:
+            prepared = self.prepared(device, layout)
+            kept = _kept(prepared, Search(prepared, None).capacity(prepared.request.workload))
+            ranks = kept.rank_group_bytes
+        except KvgaugeError:
+            return None
+        kinds = [demand.group.kind for demand in kept.demand.groups]
+        return max(
+            sum(size for kind, size in zip(kinds, sizes, strict=True) if kind in STATES) for sizes in ranks
+        )
+
+    def of_sequences(self, count: int) -> Evaluator:
+        """Return who is asked about so many sequences; what does not depend on them is shared."""
+        return replace(self, options=replace(self.options, sequences=count), _cases={}, _least={})
 
     def weights_bytes(self, scheme: str | None) -> int:
         """Return the bytes of the whole model: in a scheme, else in what is asked for, else as it is."""
@@ -302,9 +318,16 @@ class Evaluator:
         return keep_free(search, kept)[0] if kept else search
 
 
+def _kept(prepared: Prepared, asked: Capacity) -> CacheAnswer:
+    """Return what must be kept of a load, whatever the engine sets aside for it."""
+    architecture, request = prepared.model.architecture, prepared.request
+    demand = load_engine("theory").demand(architecture, request.workload, asked.dtypes, version=None, args="")
+    return CacheAnswer(architecture, request.workload, request.parallelism, demand)
+
+
 def _most(device: PlanDevice) -> int:
     """Return more than any engine may use of a device."""
     return device.named.memory.high_bytes
 
 
-__all__ = ["OWN", "Case", "Evaluator", "Formats"]
+__all__ = ["OWN", "STATES", "Case", "Evaluator", "Formats"]

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kvgauge.architecture import Note
+from kvgauge.fit_search import largest
 from kvgauge.planning.asking import AXES
 from kvgauge.planning.cases import OWN, Case, Evaluator, Formats
+from kvgauge.planning.needs import lack_notes, need_note
 from kvgauge.planning.ranking import layout_text
 from kvgauge.planning.ranks_path import rank_steps
 from kvgauge.planning.result import PathStep
@@ -22,8 +24,6 @@ if TYPE_CHECKING:
     from kvgauge.planning.layouts import Space
 
 _ALONE = Parallelism()
-#: Failures of a load that fits as a rule.
-MARGIN_FAILURES = frozenset({"tight", "margin", "overdrawn"})
 YES, NO = Note("plan_yes", "info", "yes"), Note("plan_no", "info", "no")
 
 
@@ -139,28 +139,40 @@ def _cache_step(walk: Walk, alone: Case) -> PathStep:
     reasons = [Note("plan_cache_left", "info", text, (("left", left), ("needed", needed)), sizes)]
     if alone.failure == "flag":
         reasons.append(Note("plan_cache_flag", "info", "the engine's flags allow less"))
-    if alone.failure in MARGIN_FAILURES:
-        lack = max(0, alone.lack_bytes)
-        text = f"{format_bytes(lack)} short of the margin that is kept"
-        reasons.append(Note("plan_cache_margin", "info", text, (("lack", format_bytes(lack)),), (lack,)))
+    reasons += lack_notes(alone)
     return PathStep(question, YES if alone.failure is None else NO, tuple(reasons))
 
 
 def _copies_step(walk: Walk, alone: Case) -> PathStep:
     """Ask about data parallelism: a copy of the model on each GPU."""
     question = Note("plan_ask_copies", "info", "Would a copy of the model on each of several GPUs do?")
-    held = alone.search.widest(alone.asked).count if alone.search and alone.asked else 0
+    wanted = walk.evaluator.prepared(walk.device, _ALONE).request.workload.sequences
+    held = _held(walk, alone, wanted)
     text = f"one GPU holds {held:,} of these sequences"
     because = Note("plan_holds", "info", text, (("count", f"{held:,}"),))
     if alone.failure is None:
         text = "not needed for memory; copies serve more requests at once"
         return PathStep(question, Note("plan_copies_spare", "info", text), (because,))
-    if not held:
+    if not 0 < held < wanted:
         return PathStep(question, NO, (because,))
-    wanted = walk.evaluator.prepared(walk.device, _ALONE).request.workload.sequences
     count = f"{-(-wanted // held):,}"
     text = f"{count} copies hold the load"
     return PathStep(question, Note("plan_copies", "info", text, (("count", count),)), (because,))
+
+
+def _held(walk: Walk, alone: Case, wanted: int) -> int:
+    """Return how many of the sequences one GPU holds: all that fit, or so many that the margin is kept."""
+    if alone.search is None or alone.asked is None:
+        return 0
+    most = alone.search.widest(alone.asked).count
+    if alone.failure is None:
+        return most
+
+    def fits(count: int) -> bool:
+        asker = walk.evaluator.of_sequences(count)
+        return asker.ask(walk.device, _ALONE, whole=True).failure is None
+
+    return largest(min(most, wanted), fits)
 
 
 def _other_formats(walk: Walk, alone: Case) -> Iterator[PathStep]:
@@ -206,30 +218,13 @@ def _outcome(question: Note, case: Case) -> PathStep:
     return PathStep(question, answer, (need_note(case),))
 
 
-def need_note(case: Case) -> Note:
-    """Return what a layout needs on each GPU, and what there is."""
-    verdict, how = case.verdict, layout_text(case.layout)
-    assert verdict is not None  # noqa: S101 - asked of cases that have one
-    sizes = (verdict.required_bytes, verdict.available_bytes)
-    required, available = (format_bytes(size) for size in sizes)
-    text = f"{how}: {required} of {available} on each GPU"
-    shown = (("layout", how), ("required", required), ("available", available))
-    if case.failure == "flag":
-        return Note("plan_need_flag", "info", f"{text}, but the engine's flags allow less", shown, sizes)
-    if case.failure in MARGIN_FAILURES:
-        lack = max(0, case.lack_bytes)
-        text = f"{text}, {format_bytes(lack)} short of the margin that is kept"
-        lacking = (*shown, ("lack", format_bytes(lack)))
-        return Note("plan_need_margin", "info", text, lacking, (*sizes, lack))
-    return Note("plan_need", "info", text, shown, sizes)
-
-
 def _bigger(walk: Walk) -> PathStep:
-    """Ask for the smallest device that does it alone."""
+    """Ask for the smallest device that does it alone, of the same maker before others."""
     question = Note("plan_ask_bigger", "info", "Which single GPU would do?")
     devices = walk.devices if len(walk.devices) > 1 else walk.asked.catalogue
     bigger = (device for device in devices if device.memory_bytes > walk.device.memory_bytes)
-    larger = sorted(bigger, key=lambda device: device.memory_bytes)
+    maker = walk.device.vendor  # other makers' cards come with other software
+    larger = sorted(bigger, key=lambda device: (device.vendor != maker, device.memory_bytes))
     for device in larger:
         if walk.evaluator.is_hopeless(device, 1, OWN):
             continue
@@ -266,4 +261,4 @@ def rack_step(device: PlanDevice, weights_bytes: int) -> PathStep:
     return PathStep(question, answer, (Note("plan_racks", "info", text, shown, sizes),))
 
 
-__all__ = ["Walk", "decision_path", "need_note", "rack_step"]
+__all__ = ["Walk", "decision_path", "rack_step"]

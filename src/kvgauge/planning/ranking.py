@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from kvgauge.architecture import Note
@@ -185,6 +186,18 @@ def layout_text(layout: Parallelism) -> str:
     return " ".join(f"{word}{count}" for word, count in pairs if count > 1) or "TP1"
 
 
+#: Failure -> what a machine lacks.
+_LACKS: Mapping[str | None, str] = MappingProxyType(
+    {
+        "weights": "is {lack} short on each GPU before any cache",
+        "tight": "fits as a rule, and is {lack} short on each GPU at worst",
+        "margin": "fits, {lack} short on each GPU of the margin to keep",
+        "overdrawn": "would take {lack} more than the GPU has",
+        "short": "is {lack} short on each GPU",
+    }
+)
+
+
 def failure_note(case: Case) -> Note:
     """Return why a machine is no option, at the layout that lacks least."""
     machine = machine_text(Machine(case.device, case.count))
@@ -199,17 +212,9 @@ def failure_note(case: Case) -> Note:
     if failure == "flag":
         text = f"{start} would do, but the engine's flags allow less than the load"
         return Note("plan_cheaper_flag", "info", text, (("machine", machine),))
-    if failure == "weights":
-        text = f"{start} with {how} is {format_bytes(lack)} short on each GPU before any cache"
-        return Note("plan_cheaper_weights", "info", text, shown, (lack,))
-    if failure == "tight":
-        text = f"{start} with {how} fits as a rule, and is {format_bytes(lack)} short on each GPU at worst"
-        return Note("plan_cheaper_tight", "info", text, shown, (lack,))
-    if failure in ("margin", "overdrawn"):
-        text = f"{start} with {how} fits, {format_bytes(lack)} short on each GPU of the margin to keep"
-        return Note("plan_cheaper_margin", "info", text, shown, (lack,))
-    text = f"{start} with {how} is {format_bytes(lack)} short on each GPU"
-    return Note("plan_cheaper_short", "info", text, shown, (lack,))
+    code = failure if failure in _LACKS else "short"
+    text = f"{start} with {how} {_LACKS[code].format(lack=format_bytes(lack))}"
+    return Note(f"plan_cheaper_{code}", "info", text, shown, (lack,))
 
 
 __all__ = [

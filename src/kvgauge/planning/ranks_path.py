@@ -1,21 +1,22 @@
-"""The part of the decision about ranks: what tensor parallelism divides, what it does not, and what then."""
+"""The part of the decision about ranks: how many GPUs, what tensor ranks leave whole, then machines."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from kvgauge.architecture import Note
-from kvgauge.layers import LayerKind
+from kvgauge.planning.cases import OWN, STATES, Formats
+from kvgauge.planning.needs import need_note
 from kvgauge.planning.result import PathStep
 from kvgauge.planning.rules import plan_rules
+from kvgauge.planning.search import closest, machines_of
 from kvgauge.units import format_bytes
 from kvgauge.workload import Parallelism
 
 if TYPE_CHECKING:
+    from kvgauge.planning.cases import Case
     from kvgauge.planning.path import Walk
-
-_STATES = frozenset({LayerKind.RECURRENT, LayerKind.CONVOLUTION})
 
 
 def rank_steps(walk: Walk, *, needed: bool) -> Iterator[PathStep]:
@@ -24,16 +25,17 @@ def rank_steps(walk: Walk, *, needed: bool) -> Iterator[PathStep]:
     Args:
         needed: one GPU does not do.
     """
-    if "tp" not in walk.axes:
-        return
+    if "tp" in walk.axes:
+        if needed:
+            yield from _tensor(walk)
+            yield from _refused(walk)
+        yield from _heads(walk)
+        yield from _copied(walk)
+        yield from _states(walk)
+    elif needed:
+        yield from _layers(walk)
     if needed:
-        yield _tensor(walk)
-        yield from _refused(walk)
-    yield from _heads(walk)
-    yield from _copied(walk)
-    yield from _states(walk)
-    if needed:
-        yield from _pipeline(walk)
+        yield _pipeline(walk)
 
 
 def _degrees(walk: Walk) -> list[int]:
@@ -42,23 +44,54 @@ def _degrees(walk: Walk) -> list[int]:
     return [n for n in range(1, plan_rules().max_tensor + 1) if not heads or heads % n == 0]
 
 
-def _tensor(walk: Walk) -> PathStep:
-    from kvgauge.planning.path import need_note  # noqa: PLC0415 - it asks these questions
-
+def _tensor(walk: Walk) -> Iterator[PathStep]:
     heads, degrees = walk.space.heads, _degrees(walk)
     question = Note("plan_ask_tensor", "info", "Over how many GPUs of one machine by tensor parallelism?")
-    cases = [walk.ask(Parallelism(n)) for n in degrees if n > 1]
-    first = next((case for case in cases if case.failure is None), None)
     shown = ", ".join(str(n) for n in degrees)
     text = f"{heads or '?'} attention heads are divided by {shown}"
-    reasons = [Note("plan_divisors", "info", text, (("heads", f"{heads or '?'}"), ("degrees", shown)))]
-    reasons += [need_note(case) for case in cases if case.failure != "refused"]
-    if first is None:
-        text = f"none up to {max(degrees)} does"
-        answer = Note("plan_no_degree", "info", text, (("most", str(max(degrees))),))
-    else:
-        answer = Note("plan_degree", "info", f"{first.count}", (("count", str(first.count)),))
-    return PathStep(question, answer, tuple(reasons))
+    divisors = Note("plan_divisors", "info", text, (("heads", f"{heads or '?'}"), ("degrees", shown)))
+    yield from _spread(walk, question, [Parallelism(n) for n in degrees if n > 1], divisors)
+
+
+def _layers(walk: Walk) -> Iterator[PathStep]:
+    """Ask of an engine that deals out whole layers: each GPU holds the weights and the cache of its own."""
+    question = Note("plan_ask_layers", "info", "Over how many GPUs by layers?")
+    counts = [n for n in walk.device.counts() if 1 < n <= walk.asked.rules.max_pipeline]
+    layers = f"{walk.evaluator.model.architecture.num_layers:,}"
+    text = f"{layers} layers are dealt out, each GPU holds weights and cache of its own"
+    dealt = Note("plan_layers_dealt", "info", text, (("layers", layers),))
+    yield from _spread(walk, question, [Parallelism(pipeline=n) for n in counts], dealt)
+
+
+def _spread(walk: Walk, question: Note, layouts: Sequence[Parallelism], first: Note) -> Iterator[PathStep]:
+    """Ask for the fewest GPUs, then for fewer of them with the cache in 8 bits."""
+    cases = [walk.ask(layout) for layout in layouts]
+    found = _fewest(cases)
+    yield _count_step(question, cases, found, (first,))
+    fewer = layouts if found is None else layouts[: cases.index(found)]
+    if not walk.asked.is_kv_free or not fewer:
+        return
+    word = walk.asked.rules.kv_word
+    small = [walk.ask(layout, Formats(kv=word)) for layout in fewer]
+    text = f"And with the cache in {word}?"
+    question = Note("plan_ask_spread_cache", "info", text, (("dtype", word),))
+    yield _count_step(question, small, _fewest(small) or found, ())
+
+
+def _fewest(cases: Iterable[Case]) -> Case | None:
+    return next((case for case in cases if case.failure is None), None)
+
+
+def _count_step(
+    question: Note, cases: Sequence[Case], found: Case | None, first: tuple[Note, ...]
+) -> PathStep:
+    reasons = (*first, *(need_note(case) for case in cases if case.failure != "refused"))
+    if found is None:
+        most = str(max((case.count for case in cases), default=1))
+        text = f"none up to {most} does"
+        return PathStep(question, Note("plan_no_degree", "info", text, (("most", most),)), reasons)
+    count = str(found.count)
+    return PathStep(question, Note("plan_degree", "info", count, (("count", count),)), reasons)
 
 
 def _refused(walk: Walk) -> Iterator[PathStep]:
@@ -94,7 +127,19 @@ def _heads(walk: Walk) -> Iterator[PathStep]:
     copies = f"{most / heads:g}"
     text = f"{kept} KV heads: with {most} ranks each is held {copies} times, by all together"
     values = (("heads", kept), ("most", str(most)), ("copies", copies))
-    yield PathStep(question, answer, (Note("plan_heads_copies", "info", text, values),))
+    degrees = [n for n in dict.fromkeys((1, heads, max(_degrees(walk)))) if n in _degrees(walk)]
+    sizes = _cache_notes(walk, [(f"TP{n}", Parallelism(n)) for n in degrees])
+    yield PathStep(question, answer, (Note("plan_heads_copies", "info", text, values), *sizes))
+
+
+def _cache_notes(walk: Walk, layouts: Iterable[tuple[str, Parallelism]]) -> Iterator[Note]:
+    """Yield what the load takes of each GPU's pool; layouts that are refused are left out."""
+    for name, layout in layouts:
+        size = walk.evaluator.needed_bytes(walk.device, layout)
+        if size is not None:
+            text = f"{name}: {format_bytes(size)} of cache on each GPU"
+            shown = (("layout", name), ("size", format_bytes(size)))
+            yield Note("plan_cache_each", "info", text, shown, (size,))
 
 
 def _copied(walk: Walk) -> Iterator[PathStep]:
@@ -108,51 +153,63 @@ def _copied(walk: Walk) -> Iterator[PathStep]:
         pairs.append((f"DP{most}", Parallelism(1, data=most, expert=most if walk.space.has_experts else 1)))
     if "dcp" in walk.axes:
         pairs.append((f"DCP{most}", Parallelism(most, context=most)))
-    reasons = []
-    for name, layout in pairs:
-        size = walk.evaluator.needed_bytes(walk.device, layout)
-        if size is not None:
-            text = f"{name}: {format_bytes(size)} of cache on each GPU"
-            shown = (("layout", name), ("size", format_bytes(size)))
-            reasons.append(Note("plan_cache_each", "info", text, shown, (size,)))
     text = "no, every rank holds them whole: data-parallel attention or context parallelism first"
-    yield PathStep(question, Note("plan_latents_whole", "info", text), tuple(reasons))
+    yield PathStep(question, Note("plan_latents_whole", "info", text), tuple(_cache_notes(walk, pairs)))
 
 
 def _states(walk: Walk) -> Iterator[PathStep]:
     """Say that state is divided by its heads and grows with sequences alone."""
     groups = walk.evaluator.model.architecture.groups
-    layers = sum(group.num_layers for group in groups if group.kind in _STATES)
+    layers = sum(group.num_layers for group in groups if group.kind in STATES)
     if not layers:
         return
     question = Note("plan_ask_state", "info", "What of the recurrent state?")
     text = "tensor parallelism divides it by its heads; neither a KV dtype nor a shorter context shrinks it"
     reason = f"{layers:,} layers or parts of layers keep a state of fixed size for each sequence"
-    yield PathStep(
-        question,
-        Note("plan_state_divided", "info", text),
-        (Note("plan_state_layers", "info", reason, (("layers", f"{layers:,}"),)),),
-    )
+    reasons = [Note("plan_state_layers", "info", reason, (("layers", f"{layers:,}"),))]
+    for degree in dict.fromkeys((1, max(_degrees(walk)))):
+        size = walk.evaluator.state_bytes(walk.device, Parallelism(degree))
+        if size is not None:
+            name, shown = f"TP{degree}", format_bytes(size)
+            text_of = f"{name}: {shown} of state on each GPU for all sequences"
+            values = (("layout", name), ("size", shown))
+            reasons.append(Note("plan_state_each", "info", text_of, values, (size,)))
+    yield PathStep(question, Note("plan_state_divided", "info", text), tuple(reasons))
 
 
-def _pipeline(walk: Walk) -> Iterator[PathStep]:
+def _pipeline(walk: Walk) -> PathStep:
     """Say whether one machine is outgrown, and that stages go across machines."""
     chosen, machine = walk.chosen, plan_rules().machine_gpus
     question = Note("plan_ask_pipeline", "info", "Is one machine outgrown?")
-    if chosen is not None and chosen.device is walk.device and chosen.count <= machine:
-        stages = chosen.layout.pipeline
-        if stages > 1:
-            text = f"no, but no tensor parallelism alone holds it: {stages} pipeline stages in one machine"
-            yield PathStep(question, Note("plan_stages_inside", "info", text, (("stages", str(stages)),)), ())
-        return
     if chosen is None:
         count = f"{max(walk.device.counts()):,}"
         text = f"nothing up to {count} GPUs holds the load"
-        yield PathStep(question, Note("plan_outgrown", "info", text, (("count", count),)), ())
-        return
-    nodes = str(-(-chosen.count // machine))
-    text = f"yes: {nodes} machines, pipeline stages or replicas across them, tensor parallelism inside each"
-    yield PathStep(question, Note("plan_across", "info", text, (("nodes", nodes),)), ())
+        answer = Note("plan_outgrown", "info", text, (("count", count),))
+        return PathStep(question, answer, tuple(_at_best(walk)))
+    because = (need_note(chosen),)
+    if chosen.count > machine:
+        nodes = str(-(-chosen.count // machine))
+        inside = "tensor parallelism inside each"
+        text = f"yes: {nodes} machines, pipeline stages or replicas across them, {inside}"
+        return PathStep(question, Note("plan_across", "info", text, (("nodes", nodes),)), because)
+    stages = str(chosen.layout.pipeline)
+    if stages == "1" or "tp" not in walk.axes:
+        count = str(chosen.count)
+        text = f"no, {count} of its {machine} GPUs do"
+        shown = (("count", count), ("machine", str(machine)))
+        return PathStep(question, Note("plan_inside", "info", text, shown), because)
+    text = f"no, but no tensor parallelism alone holds it: {stages} pipeline stages in one machine"
+    return PathStep(question, Note("plan_stages_inside", "info", text, (("stages", stages),)), because)
+
+
+def _at_best(walk: Walk) -> Iterator[Note]:
+    """Yield what the layout that lacks least on the most GPUs needs."""
+    for machine in reversed(machines_of([walk.device], walk.asked.given_ranks)):
+        case = closest(walk.evaluator, walk.space, machine, OWN)
+        if case is not None:
+            if case.failure != "refused":
+                yield need_note(case)
+            return
 
 
 __all__ = ["rank_steps"]

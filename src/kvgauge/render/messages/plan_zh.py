@@ -24,6 +24,7 @@ NOTES: Mapping[str, str] = {
     "plan_cheaper_weights": "更便宜的一档：{machine} 以 {layout}，尚无缓存每张 GPU 就差 {lack}",
     "plan_cheaper_tight": "更便宜的一档：{machine} 以 {layout} 通常放得下，最坏每张 GPU 差 {lack}",
     "plan_cheaper_margin": "更便宜的一档：{machine} 以 {layout} 放得下，但每张 GPU 距应留的余量差 {lack}",
+    "plan_cheaper_overdrawn": "更便宜的一档：{machine} 以 {layout}，引擎会比 GPU 所有的多占 {lack}",
     "plan_cheaper_short": "更便宜的一档：{machine} 以 {layout}，每张 GPU 差 {lack}",
     "plan_refused": "{why}",
     "plan_ask_one": "一张 GPU 够吗？",
@@ -32,6 +33,7 @@ NOTES: Mapping[str, str] = {
     "plan_ask_cache": "剩余的够放 {sequences} × {context} 个 token 吗？",
     "plan_cache_left": "剩余 {left}，负载需要 {needed}",
     "plan_cache_flag": "引擎参数允许的更少",
+    "plan_cache_overdrawn": "引擎会比 GPU 所有的多占 {lack}：请调低它的显存比例",
     "plan_cache_margin": "距应留的余量差 {lack}",
     "plan_ask_copies": "每张 GPU 一份模型（数据并行）行吗？",
     "plan_holds": "一张 GPU 可放下 {count} 条这样的序列",
@@ -44,6 +46,9 @@ NOTES: Mapping[str, str] = {
     "plan_ask_scheme": "权重改用 {scheme}，一张 GPU 够吗？",
     "plan_need": "{layout}：每张 GPU 需要 {required}，可用 {available}",
     "plan_need_flag": "{layout}：每张 GPU 需要 {required}，可用 {available}，但引擎参数允许的更少",
+    "plan_need_overdrawn": (
+        "{layout}：每张 GPU 需要 {required}，可用 {available}，而引擎会比 GPU 所有的多占 {lack}"
+    ),
     "plan_need_margin": "{layout}：每张 GPU 需要 {required}，可用 {available}，距应留的余量差 {lack}",
     "plan_ask_given": "给定的 rank 放得下负载吗？",
     "plan_ask_bigger": "换哪一种 GPU，一张就够？",
@@ -72,6 +77,11 @@ NOTES: Mapping[str, str] = {
     "plan_ask_pipeline": "一台机器不够吗？",
     "plan_stages_inside": "够，但单靠张量并行放不下：一台机器内分 {stages} 个流水级",
     "plan_outgrown": "直到 {count} 张 GPU 都放不下此负载",
+    "plan_inside": "够：用其 {machine} 张 GPU 中的 {count} 张",
+    "plan_ask_layers": "按层分配，需要几张 GPU？",
+    "plan_layers_dealt": "{layers} 层分给各张 GPU，各自存放自己那些层的权重与缓存",
+    "plan_ask_spread_cache": "缓存改用 {dtype} 呢？",
+    "plan_state_each": "{layout}：所有序列的状态每张 GPU {size}",
     "plan_across": "不够：{nodes} 台机器，其间用流水级或副本，机内用张量并行",
 }
 
