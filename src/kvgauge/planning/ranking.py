@@ -186,16 +186,16 @@ def layout_text(layout: Parallelism) -> str:
     return " ".join(f"{word}{count}" for word, count in pairs if count > 1) or "TP1"
 
 
-#: Failure -> what a machine lacks.
-_LACKS: Mapping[str | None, str] = MappingProxyType(
+#: Failure -> code and words of what a machine lacks; of the others it is the load that does not fit.
+_LACKS: Mapping[str | None, tuple[str, str]] = MappingProxyType(
     {
-        "weights": "is {lack} short on each GPU before any cache",
-        "tight": "fits as a rule, and is {lack} short on each GPU at worst",
-        "margin": "fits, {lack} short on each GPU of the margin to keep",
-        "overdrawn": "would take {lack} more than the GPU has",
-        "short": "is {lack} short on each GPU",
+        "weights": ("plan_cheaper_weights", "is {lack} short on each GPU before any cache"),
+        "tight": ("plan_cheaper_tight", "fits as a rule, and is {lack} short on each GPU at worst"),
+        "margin": ("plan_cheaper_margin", "fits, {lack} short on each GPU of the margin to keep"),
+        "overdrawn": ("plan_cheaper_overdrawn", "would take {lack} more than the GPU has"),
     }
 )
+_SHORT = ("plan_cheaper_short", "is {lack} short on each GPU")
 
 
 def failure_note(case: Case) -> Note:
@@ -212,9 +212,9 @@ def failure_note(case: Case) -> Note:
     if failure == "flag":
         text = f"{start} would do, but the engine's flags allow less than the load"
         return Note("plan_cheaper_flag", "info", text, (("machine", machine),))
-    code = failure if failure in _LACKS else "short"
-    text = f"{start} with {how} {_LACKS[code].format(lack=format_bytes(lack))}"
-    return Note(f"plan_cheaper_{code}", "info", text, shown, (lack,))
+    code, words = _LACKS.get(failure, _SHORT)
+    text = f"{start} with {how} {words.format(lack=format_bytes(lack))}"
+    return Note(code, "info", text, shown, (lack,))
 
 
 __all__ = [
