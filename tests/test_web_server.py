@@ -104,18 +104,51 @@ def test_who_says_nothing_is_not_waited_for(beginning):
 
 
 @pytest.mark.parametrize(
-    "data", [b"nonsense\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n", b"\x16\x03\x01\x02", b"GET /" + b"x" * 70_000]
+    ("data", "status", "code"),
+    [
+        (b"nonsense\r\n\r\n", 400, "invalid_request"),
+        (b"GET / HTTP/9.9\r\nConnection: close\r\n\r\n", 403, "forbidden"),
+        (b"\x16\x03\x01\x02", 400, "invalid_request"),
+        (b"GET /" + b"x" * 70_000, 400, "invalid_request"),
+    ],
 )
-def test_what_is_no_http_ends_the_connection_alone(data):
+def test_what_is_no_http_ends_the_connection_alone(data, status, code):
     with serving("--offline") as (process, url):
         parts = urlsplit(url)
         with socket.create_connection((parts.hostname, parts.port), timeout=20) as client:
             client.sendall(data + b"\r\n\r\n")
-            assert not client.recv(1 << 16).startswith(b"HTTP/1.1 200")
+            head, _, body = client.makefile("rb").read().partition(b"\r\n\r\n")
+            assert head.startswith(b"HTTP/1.1 %d" % status)
+            assert b"nosniff" in head
+            refused = json.loads(body)
+            validate("error", refused)
+            assert refused["error"]["code"] == code
         assert get(f"{url}api/v1/engines")["engines"]
         process.terminate()
         assert process.wait(15) == 0
         assert process.stderr.read() == ""
+
+
+def test_one_connection_too_many_is_told_so_and_closed():
+    start = f"import kvgauge.web.serving as serving; serving._MAX_CONNECTIONS = 2; {START}"
+    with serving("--offline", "--lang", "zh", start=start) as (_, url):
+        parts = urlsplit(url)
+        place = (parts.hostname, parts.port)
+        with socket.create_connection(place), socket.create_connection(place) as last:
+            third = http.client.HTTPConnection(*place, timeout=20)
+            third.request("GET", "/api/v1/engines")
+            response = third.getresponse()
+            assert (response.status, response.headers["retry-after"]) == (503, "1")
+            refused = json.load(response)
+            validate("error", refused)
+            assert refused["error"] == {
+                "code": "busy", "message": "等待回答的请求过多", "hint": "请稍后重试", "field": None,
+            }  # fmt: skip
+            assert response.isclosed()
+            assert third.sock is None  # the server has said that it closes
+            last.close()
+            time.sleep(0.3)
+            assert get(f"{url}api/v1/engines")["engines"]
 
 
 def test_what_is_taken_is_said(capsys):

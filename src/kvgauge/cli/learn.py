@@ -64,11 +64,16 @@ def list_topics(texts: Texts) -> dict[str, object]:
     return {"schema": "kvgauge.learn/1", "topics": rows}
 
 
-def topic_json(topic: Topic, asked: dict[str, Any], texts: Texts) -> tuple[Answer, dict[str, object]]:
-    """Run a topic and return its answer, and the same as JSON in a language."""
+def answer_topic(topic: Topic, asked: dict[str, Any]) -> Answer:
+    """Run a topic."""
     answer: Answer = _function(f"kvgauge.lab.{topic.answer}")(**asked)
+    return answer
+
+
+def topic_json(answer: Answer, texts: Texts) -> dict[str, object]:
+    """Return the answer of a topic as JSON in a language."""
     said = [{**note.to_dict(), "message": texts.note(note)} for note in answer.notes]
-    return answer, {**answer.to_dict(), "notes": said}
+    return {**answer.to_dict(), "notes": said}
 
 
 def drawn_topic(topic: Topic, answer: Answer, texts: Texts, units: Units, width: int) -> str:
@@ -84,9 +89,9 @@ def run_topic(command: str, settings: Settings, values: dict[str, Any]) -> int:
     topic = COMMANDS[command]
     require(command, topic.needs)
     asked = {name: value for name, value in values.items() if name not in _OUTPUT_NAMES and _is_given(value)}
-    answer, found = topic_json(topic, asked, settings.texts)
+    answer = answer_topic(topic, asked)
     if settings.json:
-        write_json(found)
+        write_json(topic_json(answer, settings.texts))
         return 0
     view = make_view(settings, units=values["units"] or "gib", color=values["color"] or "auto")
     write(_function(f"kvgauge.render.{topic.draw}")(answer, view))

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from starlette.applications import Starlette
 
+from kvgauge.web.answers import PREFIX
 from kvgauge.web.asking import speech_of
 from kvgauge.web.assets import Assets
 from kvgauge.web.desk import Desk
 from kvgauge.web.failures import MethodError, WebError
-from kvgauge.web.guard import App, Guard, Receive, Scope, Send
+from kvgauge.web.guard import HEADERS, App, Guard, Message, Receive, Scope, Send
 from kvgauge.web.routes import Routes, error_response
 from kvgauge.web.settings import WebSettings
 
@@ -42,6 +44,37 @@ def create_app(settings: WebSettings | None = None, desk: Desk | None = None) ->
 
     inner = Starlette(routes=routes.all(), exception_handlers={405: wrong_method, 404: elsewhere})
     return Guard(inner, settings, refuse)
+
+
+class Served:
+    """The application as a server runs it, with what it answers where no request reaches it.
+
+    Attributes:
+        full: answers every request that there are too many connections, and closes its own.
+        no_http: status, headers and body for what is no HTTP.
+    """
+
+    def __init__(self, settings: WebSettings, desk: Desk) -> None:
+        self._app = create_app(settings, desk)
+        none = replace(settings, limits=replace(settings.limits, num_waiting=0))
+        self._refusing = create_app(none, desk)
+        error = WebError("this is no HTTP request", hint=f"ask like GET {PREFIX}/engines HTTP/1.1")
+        answer = error_response(error, speech_of({}, settings))
+        self.no_http = answer.status_code, [*answer.raw_headers, *HEADERS], bytes(answer.body)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        await self._app(scope, receive, send)
+
+    async def full(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer that there are too many, and close the connection."""
+
+        async def last(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message.get("headers", ()), (b"connection", b"close")]
+            await send(message)
+
+        await self._refusing(scope, receive, last)
 
 
 def _takes(headers: dict[str, str]) -> str:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 from kvgauge.comparison import Unfound
 from kvgauge.errors import InvalidRequestError, KvgaugeError
@@ -14,7 +14,11 @@ from kvgauge.web.guard import is_loopback
 from kvgauge.web.library import Library, Wanted
 from kvgauge.web.pools import Pool, Pools
 from kvgauge.web.settings import WebSettings
+from kvgauge.web.shelf import Shelf
 from kvgauge.web.telling import Told
+
+if TYPE_CHECKING:
+    from kvgauge.web.learning import Lesson
 
 Keywords = dict[str, Any]
 
@@ -22,15 +26,22 @@ Keywords = dict[str, Any]
 FEW_LAYERS = 130
 #: Models of more layers are answered among the slow: no published one has as many.
 MANY_LAYERS = 300
+#: Topics of learn that were run, and the bytes of their answers as JSON.
+_NUM_LESSONS, _LESSON_BYTES = 64, 16 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class Desk:
-    """What answers need."""
+    """What answers need.
+
+    Args:
+        lessons: what topics of learn have answered.
+    """
 
     settings: WebSettings
     pools: Pools
     library: Library
+    lessons: Shelf[Lesson] = field(default_factory=lambda: Shelf(_NUM_LESSONS, _LESSON_BYTES))
 
     @classmethod
     def of(cls, settings: WebSettings) -> Desk:

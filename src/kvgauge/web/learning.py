@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from kvgauge.cli.learn import drawn_topic, list_topics, topic_json
+from kvgauge.cli.learn import Answer, answer_topic, drawn_topic, list_topics, topic_json
 from kvgauge.cli.topics import COMMANDS, TOPICS, Topic
 from kvgauge.errors import InvalidRequestError
 from kvgauge.keywords import Kinds
 from kvgauge.lab.extra import require
 from kvgauge.units import parse_tokens
 from kvgauge.web.answers import Question
-from kvgauge.web.telling import told
+from kvgauge.web.telling import as_json, told
 
 if TYPE_CHECKING:
     from kvgauge.web.asking import Speech
@@ -56,14 +56,24 @@ def keywords_of(topic: Topic) -> Mapping[str, Kinds]:
     return {**found, "drawn": (bool,)}
 
 
+class Lesson(NamedTuple):
+    """What a topic answered, and the model that it was about, if any."""
+
+    model: object
+    answer: Answer
+
+
 def _as_told(topic: Topic, name: str, value: object) -> object:
     """Return a value as the command's option has it: numbers of an option that takes text are text."""
     is_text = any(row.name == name and row.kind not in _KINDS for row in topic.options)
     return str(value) if is_text else value
 
 
-async def answer_topic(name: str, desk: Desk, keywords: dict[str, Any], speech: Speech) -> Told:
-    """Run a topic; with ``drawn`` its drawing for a terminal stands in the answer as well."""
+async def answer_lesson(name: str, desk: Desk, keywords: dict[str, Any], speech: Speech) -> Told:
+    """Run a topic; with ``drawn`` its drawing for a terminal stands in the answer as well.
+
+    What was run stays on a shelf: some topics take seconds, and another language runs nothing anew.
+    """
     command = f"learn {name}"
     topic = COMMANDS[command]
     require(command, topic.needs)
@@ -81,11 +91,18 @@ async def answer_topic(name: str, desk: Desk, keywords: dict[str, Any], speech: 
             f"{topic.keyword.upper()} is missing", hint=topic.example, field=topic.keyword
         )
 
+    key, model = name + as_json(keywords).decode(), asked.get("model")
+    kept = desk.lessons.get(key)
+
     def work() -> Told:
-        answer, found = topic_json(topic, asked, speech.texts)
+        known = None if kept is None or kept.model is not model else kept.answer
+        answer = known or answer_topic(topic, asked)
+        found = topic_json(answer, speech.texts)
         if draws:
             found["drawn"] = drawn_topic(topic, answer, speech.texts, speech.units, _WIDTH)
-        return told(found)
+        answered = told(found)
+        desk.lessons.put(key, Lesson(model, answer), len(answered.body))
+        return answered
 
     return await desk.slow(work)
 
@@ -119,7 +136,7 @@ LEARNING = (
         Question(
             f"learn_{name}",
             keywords_of(topic),
-            partial(answer_topic, name),
+            partial(answer_lesson, name),
             (topic.keyword,) if topic.is_required else (),
             at=f"learn/{name}",
         )

@@ -12,13 +12,15 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
+import h11
 from uvicorn import Config, Server
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from kvgauge.errors import InvalidRequestError
 from kvgauge.web.answers import warm
-from kvgauge.web.app import create_app
+from kvgauge.web.app import Served
 from kvgauge.web.desk import Desk
+from kvgauge.web.stopping import say_nothing_where_it_is_lost
 
 if TYPE_CHECKING:
     from kvgauge.web.settings import WebSettings
@@ -39,15 +41,29 @@ _HEADER_BYTES = 32 << 10
 class _Protocol(H11Protocol):
     """A connection that is closed where the head of a request does not arrive in time.
 
-    Uvicorn itself waits for ever for a first request, and for the rest of a head that has begun.
+    Uvicorn itself waits for ever for a first request, and for the rest of a head that has begun; and it has
+    texts of its own, not the API's errors, for too many connections and for what is no HTTP.
     """
 
     _waits: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Wait for the first request, not for ever."""
+        """Wait for the first request, not for ever; one connection too many is told so."""
         super().connection_made(transport)
         self._waits = self.loop.call_later(_HEAD_S, self._give_up)
+        if len(self.connections) > _MAX_CONNECTIONS:
+            self.app = self.config.loaded_app.full
+
+    def send_400_response(self, msg: str) -> None:
+        """Answer what is no HTTP, where an answer can still begin, and close."""
+        del msg
+        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+            status, headers, body = self.config.loaded_app.no_http
+            ended = (b"content-length", str(len(body)).encode()), (b"connection", b"close")
+            start = h11.Response(status_code=status, headers=[*headers, *ended])
+            for event in (start, h11.Data(data=body), h11.EndOfMessage()):
+                self.transport.write(self.conn.send(event) or b"")
+        self.transport.close()
 
     def data_received(self, data: bytes) -> None:
         """Take what arrived, and wait on where it is not a whole head."""
@@ -152,12 +168,13 @@ def serve(settings: WebSettings, listening: socket.socket, started: Callable[[],
     logging.getLogger("uvicorn").setLevel(logging.CRITICAL)
     desk = Desk.of(settings)
     config = Config(
-        create_app(settings, desk), loop="asyncio", http=_Protocol, ws="none", lifespan="off",
+        Served(settings, desk), loop="asyncio", http=_Protocol, ws="none", lifespan="off",
         log_config=None, access_log=False, server_header=False, date_header=True, proxy_headers=False,
-        limit_concurrency=_MAX_CONNECTIONS, backlog=_BACKLOG, timeout_keep_alive=30,
+        backlog=_BACKLOG, timeout_keep_alive=30,
         timeout_graceful_shutdown=_GRACE_S, h11_max_incomplete_event_size=_HEADER_BYTES,
     )  # fmt: skip
     server = _Server(config, started, desk)
     sys.setswitchinterval(_TURN_S)
+    say_nothing_where_it_is_lost()
     asyncio.run(server.serve(sockets=[listening]))
     return server.stopped_by

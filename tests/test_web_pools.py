@@ -1,0 +1,111 @@
+"""Threads of the server: work that takes too long is left, and its thread works on."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+import time
+
+import pytest
+
+from kvgauge.web.pools import Pool
+from kvgauge.web.stopping import Overdue, Stoppable
+from web_support import Limits, WebSettings, answer, client, refusal
+
+API = "/api/v1"
+#: An exception that meets the collector of garbage is lost in it, and raised again a while later.
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+
+
+def endless() -> None:
+    while True:
+        try:
+            sum(range(100))
+        except Exception:  # noqa: S112 - such code is what is to be left all the same
+            continue
+
+
+def test_work_that_takes_too_long_is_left():
+    pool = Pool("test-endless", 1, 4)
+
+    async def asking() -> int:
+        for _ in range(3):
+            with pytest.raises(TimeoutError):
+                await pool.run(endless, 0.1)
+        return await pool.run(lambda: 7, 10)
+
+    assert asyncio.run(asking()) == 7
+    assert sum(thread.name.startswith("test-endless") for thread in threading.enumerate()) == 1
+
+
+def test_work_that_only_waits_ends_by_itself():
+    ended = threading.Event()
+    pool = Pool("test-waiting", 1, 4, stops=False)
+
+    def work() -> None:
+        time.sleep(0.3)
+        ended.set()
+
+    async def asking() -> None:
+        with pytest.raises(TimeoutError):
+            await pool.run(work, 0.05)
+
+    asyncio.run(asking())
+    assert ended.wait(10)
+
+
+def test_told_to_stop_after_the_end_nothing_is_left():
+    work = Stoppable()
+    assert work.run(lambda: 3) == 3
+    work.stop()
+    assert Stoppable().run(lambda: sum(range(100_000))) == 4999950000
+
+
+def test_told_to_stop_at_any_moment_the_next_work_is_whole():
+    for pause_s in [number * 1e-5 for number in range(60)]:
+        first = Stoppable()
+        stopper = threading.Timer(pause_s, first.stop)
+        stopper.start()
+        with contextlib.suppress(Overdue):
+            first.run(lambda: sum(range(2000)))
+        stopper.join()
+        assert Stoppable().run(lambda: sum(range(2000))) == 1999000
+
+
+def test_a_topic_is_run_once_for_both_languages(monkeypatch):
+    from kvgauge.web import learning
+
+    runs = []
+    really = learning.answer_topic
+    monkeypatch.setattr(learning, "answer_topic", lambda *given: runs.append(1) or really(*given))
+    with client() as web:
+        asked = {"model": "Qwen/Qwen3-8B", "tokens": 4096}
+        english = answer(
+            web.post(f"{API}/learn/activations", json={**asked, "drawn": True}), "learn_activations"
+        )
+        chinese = answer(
+            web.post(f"{API}/learn/activations", json={**asked, "drawn": True, "lang": "zh"}),
+            "learn_activations",
+        )
+        assert len(runs) == 1
+        assert english["drawn"] != chinese["drawn"]
+        other = answer(
+            web.post(f"{API}/learn/activations", json={**asked, "tokens": 8192}), "learn_activations"
+        )
+        assert len(runs) == 2
+        assert other["groups"] != english["groups"]
+
+
+def test_the_threads_of_a_server_are_free_after_answers_that_take_too_long():
+    kinds = ["sliding_attention", "full_attention", "full_attention"] * 400
+    config = {
+        "model_type": "gemma3_text", "num_hidden_layers": len(kinds), "layer_types": kinds, "hidden_size": 512,
+        "num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 64, "sliding_window": 128,
+        "vocab_size": 1000, "intermediate_size": 128, "torch_dtype": "bfloat16",
+    }  # fmt: skip
+    body = {"model": config, "gpu": "H100:8", "engine": "llama.cpp"}
+    with client(WebSettings(offline=True, limits=Limits(answer_s=2.0))) as web:
+        for _ in range(2):  # as many as there are threads
+            refusal(web.post(f"{API}/fit", json=body), 503, "busy")
+        answer(web.get(f"{API}/models?filter=nothing-is-called-so"), "models")
