@@ -16,6 +16,7 @@ from kvgauge.lab.measuring import compare, run_measured
 from kvgauge.lab.mixers import Attention
 from kvgauge.sources.catalogue import model_names
 from kvgauge.units import format_bytes
+from kvgauge.weighing import decoder_shapes
 from kvgauge.weights import Part
 from lab_models import CONFIGS, make
 
@@ -48,6 +49,41 @@ def test_the_fifteen_of_qwen3_8b():
         "weights",
     )
     assert group.cached_bytes * 36 == 4_831_838_208
+
+
+def test_heads_of_a_latent_that_the_config_leaves_to_the_matrices():
+    """MiniCPM3-4B: q_b_proj gives 40 x 96, kv_b_proj 40 x (64 + 64), o_proj takes 40 x 64."""
+    (group,) = learn_activations("openbmb/MiniCPM3-4B", tokens=10).groups
+    assert made(learn_activations("openbmb/MiniCPM3-4B", tokens=10), "query").dimensions == (40, 10, 96)
+    mixer = group.shape.mixer
+    assert (mixer.latent, mixer.rope, mixer.key_width, mixer.value_width) == (256, 32, 96, 64)
+    assert group.cached_bytes == 10 * (256 + 32) * 2
+
+
+@pytest.mark.parametrize(
+    ("name", "plain"),
+    [
+        ("unsloth/Qwen3-8B-GGUF", "Qwen/Qwen3-8B"),
+        ("unsloth/Qwen3-Next-80B-A3B-Instruct-GGUF", "Qwen/Qwen3-Next-80B-A3B-Instruct"),
+    ],
+)
+def test_shapes_need_no_scheme_of_the_weights(name, plain):
+    assert learn_activations(name).to_dict()["groups"] == learn_activations(plain).to_dict()["groups"]
+
+
+def test_a_decoder_is_described_though_its_tower_is_not():
+    assert sum(len(group.indices) for group in learn_activations("stepfun-ai/Step-3.7-Flash").groups) == 45
+
+
+def test_one_token_is_one(capsys):
+    assert execute(["learn", "activations", "Qwen/Qwen3-8B", "--tokens", "1", "--lang", "en"]) == 0
+    assert "what one layer makes of 1 token in bf16" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("topic", ["activations", "pipeline"])
+def test_without_a_model_the_hint_is_of_the_topic(topic, capsys):
+    assert execute(["learn", topic, "--lang", "en"]) == 2
+    assert f"for example: kvgauge learn {topic} Qwen/Qwen3-8B --tokens 32k" in capsys.readouterr().err
 
 
 def test_mixtures_and_windows():
@@ -156,7 +192,9 @@ def test_the_cache_is_that_of_size_and_widths_are_those_of_weights(name):
     if answer is None:
         return
     layers = kvgauge.size(name, context=5000, kv_dtype="bf16", offline=True).cache.layers
-    families = [each.family for each in answer.model.weighed.stored.families]
+    stored = answer.model.weighed.stored
+    shapes = decoder_shapes(answer.model.raw)
+    families = shapes if stored is None else [each.family for each in stored.families]
     for group in answer.groups:
         index = group.indices[0]
         assert group.cached_bytes == sum(layer.total_bytes for layer in layers if layer.index == index)

@@ -106,3 +106,9 @@ def test_attention_of_a_sample_is_softmax():
         scores = np.exp(sample.keys[seen, 1] @ sample.queries[position, 2] / np.sqrt(3))
         assert np.allclose(out[position, 2], scores @ sample.values[seen, 1] / scores.sum(), atol=1e-6)
     assert relative_rms(out - out, out) == 0
+
+
+def test_layers_of_the_shipped_model_are_no_heads():
+    *random, shipped = learn_quantised(tokens=4).samples
+    assert [(rows.num_layers, rows.num_kv_heads) for rows in random] == [(1, 2), (1, 2)]
+    assert (shipped.num_layers, shipped.num_kv_heads, shipped.head_dim) == (4, 2, 16)

@@ -40,7 +40,7 @@ THIRD_PARTY = {
     "cli": {"click", "rich"},
     "render": {"rich"},
     "emit": {"yaml"},
-    "web": {"starlette", "uvicorn"},
+    "web": {"starlette", "uvicorn", "h11"},
     "lab": {"numpy", "safetensors", "tokenizers"},
 }
 #: Modules that may use the hub's own library, for its settings; each imports it when a hub is asked for.

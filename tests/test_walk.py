@@ -194,6 +194,7 @@ def test_any_ids_are_read_or_refused(ids):
         (("x", "--ids", "1"), 2, "do not go together"),
         (("--ids", "1,x"), 2, "are no ids"),
         (("--ids", ""), 2, "are no ids"),
+        (("--ids", "1,,2"), 2, "are no ids"),
         (("--ids", "1" + ",1" * 600), 2, "too long"),
         (("--ids", "9999"), 2, "no id 9999"),
         (("--model", "nowhere"), 4, "nowhere is no folder"),

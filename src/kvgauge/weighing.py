@@ -16,7 +16,7 @@ from kvgauge.readers import is_gguf
 from kvgauge.sources import RawModel
 from kvgauge.stored_weights import StoredWeights
 from kvgauge.weight_answer import WeightAnswer, WhatIf
-from kvgauge.weights import ModelWeights
+from kvgauge.weights import ModelWeights, TensorFamily
 from kvgauge.workload import Parallelism
 
 if TYPE_CHECKING:
@@ -202,6 +202,19 @@ def weigh(model: Weighable, progress: Progress | None = None) -> Weighed:
         return held
     stored, notes, *_ = _weighed(lambda: _from_config(model), model)
     return Weighed(stored, (*held.notes, *notes))
+
+
+def decoder_shapes(raw: RawModel) -> tuple[TensorFamily, ...]:
+    """Return the tensors of the decoder as the config implies them, none where it does not.
+
+    What a checkpoint stores them in, and how large its towers are, need not be known.
+    """
+    from kvgauge.readers.hf.weights import read_decoder  # noqa: PLC0415 - one dialect is loaded
+
+    try:
+        return () if is_gguf(raw.config) else read_decoder(raw.config)
+    except KvgaugeError:
+        return ()
 
 
 def _weighed(read: Callable[[], StoredWeights | None], model: Weighable) -> Weighed:

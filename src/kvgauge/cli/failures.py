@@ -12,6 +12,7 @@ import click
 from kvgauge.cli.arguments import VERBS, positionals
 from kvgauge.cli.options import BY_FLAG
 from kvgauge.cli.output import write_note
+from kvgauge.cli.topics import COMMANDS
 from kvgauge.errors import InvalidRequestError, KvgaugeError, ModelNotFoundError
 
 if TYPE_CHECKING:
@@ -54,7 +55,10 @@ def _usage_error(error: click.ClickException, argv: Sequence[str]) -> KvgaugeErr
         if param is not None and param.name == "shell":
             hint = "for example: kvgauge completion bash; or zsh, fish"
             return InvalidRequestError("SHELL is missing", hint=hint, field="SHELL")
+        topic = COMMANDS.get(error.ctx.info_name or "") if error.ctx is not None else None
         hint = "for example: kvgauge Qwen/Qwen3-8B --context 32k"
+        if topic is not None:
+            hint = f"for example: {topic.example}"
         return InvalidRequestError("MODEL is missing", hint=hint, field="MODEL")
     if isinstance(error, click.BadParameter) and param is not None:
         return _bad_value(error, param)

@@ -17,6 +17,7 @@ from kvgauge.lab.mixers import Recurrence, SideBySide
 from kvgauge.models import Model, ModelLike, load
 from kvgauge.sizing import size
 from kvgauge.units import parse_tokens
+from kvgauge.weighing import decoder_shapes
 from kvgauge.weights import Part, TensorFamily
 
 if TYPE_CHECKING:
@@ -240,7 +241,7 @@ def _kept_bytes(model: Model, tokens: int, dtype: str) -> tuple[Mapping[int, int
 
 def _families(model: Model) -> tuple[TensorFamily, ...]:
     stored = model.weighed.stored
-    families = (each.family for each in stored.families) if stored is not None else ()
+    families = decoder_shapes(model.raw) if stored is None else (each.family for each in stored.families)
     return tuple(family for family in families if family.part not in _NOT_OF_DECODER)
 
 

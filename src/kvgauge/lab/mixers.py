@@ -11,7 +11,7 @@ from typing import Literal, Protocol
 
 from kvgauge.architecture import ModelArchitecture
 from kvgauge.layers import Axis as StreamAxis
-from kvgauge.layers import LayerCache, Mechanism, Role
+from kvgauge.layers import LayerCache, Mechanism, Role, Stream
 from kvgauge.weights import Part, TensorFamily
 
 Axis = int | Literal["queries", "keys", "encoder"]
@@ -277,7 +277,8 @@ def _latent(
     cache: LayerCache, architecture: ModelArchitecture, families: tuple[TensorFamily, ...]
 ) -> LatentAttention | None:
     by_role = {stream.role: stream for stream in cache.streams}
-    heads, widths = architecture.num_attention_heads, cache.head_widths
+    heads = architecture.num_attention_heads
+    widths = cache.head_widths or _head_widths(families, heads, by_role.get(Role.ROPE))
     if not set(by_role) <= {Role.LATENT, Role.ROPE} or Role.LATENT not in by_role or not heads or not widths:
         return None
     query = next((one for one in families if one.name.endswith(".q_a_proj.weight")), None)
@@ -290,6 +291,20 @@ def _latent(
         *widths,
         cache.window_tokens,
     )
+
+
+def _head_widths(
+    families: tuple[TensorFamily, ...], heads: int | None, rope: Stream | None
+) -> tuple[int, int] | None:
+    """Return the widths of a head's key and value from the matrices that make them, of latent attention."""
+    shapes = {family.name.rpartition(".self_attn.")[2]: family.shape for family in families}
+    query = shapes.get("q_b_proj.weight") or shapes.get("q_proj.weight")
+    made = shapes.get("kv_b_proj.weight")
+    if query is None or made is None or not heads:
+        return None
+    key = query[0] // heads
+    value = made[0] // heads - (key - (rope.width if rope is not None else 0))
+    return (key, value) if value > 0 else None
 
 
 def _recurrence(cache: LayerCache, families: tuple[TensorFamily, ...], hidden: int) -> Recurrence | None:

@@ -175,10 +175,10 @@ def _temperature(text: str | None) -> float:
 
 
 def _read_ids(text: str) -> tuple[int, ...]:
-    words = [word for word in re.split(r"[,\s]+", text.strip("[] ")) if word]
+    words = re.split(r"\s*,\s*|\s+", text.strip("[] \t\n"))
     if len(words) > MAX_PROMPT_TOKENS:
         raise _too_long(len(words), MAX_PROMPT_TOKENS)
-    if not words or not all(re.fullmatch(r"\d{1,9}", word, re.ASCII) for word in words):
+    if not all(re.fullmatch(r"\d{1,9}", word, re.ASCII) for word in words):
         raise InvalidRequestError(f"--ids {text!r} are no ids", hint="for example --ids 1,2,3", field="ids")
     return tuple(map(int, words))
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from kvgauge.dtypes import display_dtype
 from kvgauge.lab.life import LIVES
 from kvgauge.render.clean import clean
+from kvgauge.render.size_facts import tokens_text
 from kvgauge.render.view import View, labelled, plain, table
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def draw_activations(answer: ActivationsAnswer, view: View) -> str:
     title = texts(
         "life_title",
         model=clean(answer.name),
-        tokens=texts("tokens", tokens=f"{answer.tokens:,}"),
+        tokens=tokens_text(answer.tokens, view),
         dtype=display_dtype(answer.dtype),
     )
     parts: list[RenderableType] = [plain(title, "bold")]

@@ -6,6 +6,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from kvgauge.render.numbers import ratio_text
+from kvgauge.render.size_facts import tokens_text
 from kvgauge.render.view import Grid, View, plain, table
 
 if TYPE_CHECKING:
@@ -40,12 +41,19 @@ def _title(sample: SampleRows, answer: QuantisedAnswer, view: View) -> str:
     return texts(
         "quantised_title",
         about=about,
-        tokens=texts("tokens", tokens=f"{sample.num_tokens:,}"),
-        heads=sample.num_kv_heads,
+        tokens=tokens_text(sample.num_tokens, view),
+        heads=_heads(sample, view),
         width=sample.head_dim,
         keys=f"{sample.key_spread:.1f}",
         values=f"{sample.value_spread:.1f}",
     )
+
+
+def _heads(sample: SampleRows, view: View) -> str:
+    layers = sample.num_layers
+    if layers == 1:
+        return str(sample.num_kv_heads)
+    return view.texts("quantised_layers", layers=layers, heads=sample.num_kv_heads)
 
 
 def _formats(sample: SampleRows, view: View) -> Grid:

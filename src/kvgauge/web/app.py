@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from starlette.applications import Starlette
 
-from kvgauge.web.answers import PREFIX
 from kvgauge.web.asking import speech_of
 from kvgauge.web.assets import Assets
 from kvgauge.web.desk import Desk
@@ -58,7 +57,7 @@ class Served:
         self._app = create_app(settings, desk)
         none = replace(settings, limits=replace(settings.limits, num_waiting=0))
         self._refusing = create_app(none, desk)
-        error = WebError("this is no HTTP request", hint=f"ask like GET {PREFIX}/engines HTTP/1.1")
+        error = WebError("this is no HTTP request", hint="its first line is like GET / HTTP/1.1")
         answer = error_response(error, speech_of({}, settings))
         self.no_http = answer.status_code, [*answer.raw_headers, *HEADERS], bytes(answer.body)
 

@@ -20,11 +20,14 @@ class SampleRows:
     Args:
         name: ``even``, all channels alike; ``outliers``, some channels of K large; ``shipped_model``, what
             the small model that ships computes on a text of its own.
+        num_layers: whose heads stand side by side.
+        num_kv_heads: of one layer.
         key_spread, value_spread: the largest channel's size over the middle one's.
     """
 
     name: str
     num_tokens: int
+    num_layers: int
     num_kv_heads: int
     head_dim: int
     key_spread: float
@@ -98,6 +101,7 @@ def learn_quantised(
 
 
 def _compared(name: str, sample: Sample) -> SampleRows:
-    tokens, heads, width = sample.keys.shape
-    key_spread, value_spread = channel_spread(sample.keys), channel_spread(sample.values)
-    return SampleRows(name, tokens, heads, width, key_spread, value_spread, compare_formats(sample))
+    tokens, all_heads, width = sample.keys.shape
+    layers = sample.num_layers
+    spread = channel_spread(sample.keys), channel_spread(sample.values)
+    return SampleRows(name, tokens, layers, all_heads // layers, width, *spread, compare_formats(sample))

@@ -20,11 +20,16 @@ from kvgauge.lab.shipped import shipped_folder
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Queries (queries, query heads, width) of the last tokens, keys and values (tokens, KV heads, width)."""
+    """Queries (queries, query heads, width) of the last tokens, keys and values (tokens, KV heads, width).
+
+    Args:
+        num_layers: whose heads stand side by side.
+    """
 
     queries: Floats
     keys: Floats
     values: Floats
+    num_layers: int = 1
 
     @property
     def num_tokens(self) -> int:
@@ -64,7 +69,7 @@ def make_sample(shape: SampleShape, seed: int = 0) -> Sample:
         channels = rng.choice(shape.head_dim, shape.num_outliers, replace=False)
         keys[:, head, channels] *= shape.outlier_factor
         queries[:, head * group : (head + 1) * group, channels] /= shape.outlier_factor
-    return Sample(*(array.astype(np.float32) for array in (queries, keys, values)))
+    return Sample(queries.astype(np.float32), keys.astype(np.float32), values.astype(np.float32))
 
 
 def attend(sample: Sample, keys: Floats, values: Floats) -> Floats:
@@ -98,7 +103,7 @@ def model_sample(num_tokens: int, seed: int = 0, num_queries: int = 16) -> Sampl
     last = np.concatenate([np.stack(rows[-num_queries:]) for rows in queries], axis=1)
     keys = [layer.keys[0] for layer in cache.layers if layer.keys is not None]
     values = [layer.values[0] for layer in cache.layers if layer.values is not None]
-    return Sample(last, _side_by_side(keys), _side_by_side(values))
+    return Sample(last, _side_by_side(keys), _side_by_side(values), len(keys))
 
 
 def _side_by_side(layers: list[AnyFloats]) -> Floats:

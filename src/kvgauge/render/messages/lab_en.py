@@ -149,6 +149,7 @@ MESSAGES: Mapping[str, str] = {
         "{about}: {tokens}, {heads} KV heads of {width}; largest channel over the middle one: K "
         "{keys}, V {values}"
     ),
+    "quantised_layers": "{layers} layers x {heads}",
     "quantised_sample.even": "Random, all channels alike",
     "quantised_sample.outliers": "Random, {outliers} channels of K {factor} times as large",
     "quantised_sample.shipped_model": "The shipped model on a text of its own",

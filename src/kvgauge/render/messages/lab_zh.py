@@ -139,6 +139,7 @@ MESSAGES: Mapping[str, str] = {
     "quantised_title": (
         "{about}：{tokens}，{heads} 个 KV 头，宽 {width}；最大通道与居中通道之比：K {keys}，V {values}"
     ),
+    "quantised_layers": "{layers} 层 × {heads}",
     "quantised_sample.even": "随机，各通道相同",
     "quantised_sample.outliers": "随机，K 的 {outliers} 个通道大 {factor} 倍",
     "quantised_sample.shipped_model": "自带模型，文本由它自己生成",

@@ -34,9 +34,23 @@ def read_weights(config: Mapping[str, object]) -> ModelWeights | None:
         UnknownArchitectureError, MissingFieldError, InvalidFieldError: the config can't be understood.
     """
     try:
-        return _read(config, None)
+        return _read(config)
     except _NotKnownError:
         return None
+
+
+def read_decoder(config: Mapping[str, object]) -> tuple[TensorFamily, ...]:
+    """Return the tensor families of the decoder alone, none where they are not known.
+
+    They may be known where a tower is not: a file may leave that out.
+
+    Raises:
+        UnknownArchitectureError, MissingFieldError, InvalidFieldError: as ``read_weights``.
+    """
+    try:
+        return _read(config, with_towers=False).families
+    except _NotKnownError:
+        return ()
 
 
 def why_unknown(config: Mapping[str, object]) -> str:
@@ -46,7 +60,7 @@ def why_unknown(config: Mapping[str, object]) -> str:
         UnknownArchitectureError, MissingFieldError, InvalidFieldError: as ``read_weights``.
     """
     try:
-        _read(config, None)
+        _read(config)
     except _NotKnownError as error:
         return str(error)
     return ""
@@ -64,7 +78,9 @@ def weight_fields(config: Mapping[str, object]) -> Trace:
     return trace
 
 
-def _read(config: Mapping[str, object], trace: Trace | None) -> ModelWeights:
+def _read(
+    config: Mapping[str, object], trace: Trace | None = None, *, with_towers: bool = True
+) -> ModelWeights:
     view, model_type = language_view(config, ReadLog())
     top_type = config.get("model_type") if view.path else model_type
     row = weight_row(top_type) if isinstance(top_type, str) else None
@@ -96,6 +112,8 @@ def _read(config: Mapping[str, object], trace: Trace | None) -> ModelWeights:
             trace.update({row.prefix + name: fields for name, fields in own.items()})
         mtp = _prefixed(mtp, row.prefix)
         _check_accounted(view, model_type_row(model_type), families)
+    if not with_towers:
+        return ModelWeights(tuple(families), tuple(mtp), _implied_notes(implied, view.log))
     top = ConfigView(config, view.log)
     stacks = (*row.stacks, *(text_row.stacks if text_row is not None and text_row is not row else ()))
     _check_towers(stacks, top, row.model_type)

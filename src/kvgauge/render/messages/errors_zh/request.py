@@ -11,6 +11,7 @@ TABLE: Mapping[str, str] = {
     "kvgauge --help lists the options": "kvgauge --help 列出所有选项",
     "there is no option {0}": "没有选项 {0}",
     "for example: kvgauge Qwen/Qwen3-8B --context 32k": "例如：kvgauge Qwen/Qwen3-8B --context 32k",
+    "for example: {0}": "例如：{0}",
     "MODEL is missing": "没有写 MODEL",
     "'{0}' is not part of this release": "本版本没有 '{0}'",
     "this release has {0}; a file of that name is ./{1}": "本版本有 {0}；若指同名文件，请写 ./{1}",

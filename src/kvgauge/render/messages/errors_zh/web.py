@@ -21,7 +21,7 @@ TABLE: Mapping[str, str] = {
     "too many requests wait for an answer": "等待回答的请求过多",
     "try again in a second": "请稍后重试",
     "this is no HTTP request": "这不是 HTTP 请求",
-    "ask like GET {0} HTTP/1.1": "例如这样请求：GET {0} HTTP/1.1",
+    "its first line is like GET / HTTP/1.1": "首行应如 GET / HTTP/1.1",
     "the header {0} is no longer kept here": "文件头 {0} 已不在此处保留",
     "send the file's beginning again": "请重新发送该文件的开头",
     "the hub has not answered within {0} s": "hub 在 {0} 秒内没有回答",
