@@ -11,6 +11,7 @@ import kvgauge
 np = pytest.importorskip("numpy")
 
 from kvgauge.dtypes import row_bytes  # noqa: E402
+from kvgauge.lab.quantised.answer import learn_quantised  # noqa: E402
 from kvgauge.lab.quantised.errors import compare_formats, relative_rms  # noqa: E402
 from kvgauge.lab.quantised.formats import FORMATS, Scaling  # noqa: E402
 from kvgauge.lab.quantised.samples import SampleShape, attend, make_sample  # noqa: E402
