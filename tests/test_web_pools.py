@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import sys
 import threading
 import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -14,8 +16,6 @@ from kvgauge.web.stopping import Overdue, Stoppable
 from web_support import Limits, WebSettings, answer, client, refusal
 
 API = "/api/v1"
-#: An exception that meets the collector of garbage is lost in it, and raised again a while later.
-pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 
 
 def endless() -> None:
@@ -109,3 +109,15 @@ def test_the_threads_of_a_server_are_free_after_answers_that_take_too_long():
         for _ in range(2):  # as many as there are threads
             refusal(web.post(f"{API}/fit", json=body), 503, "busy")
         answer(web.get(f"{API}/models?filter=nothing-is-called-so"), "models")
+
+
+def test_other_exceptions_that_nobody_can_catch_are_told(monkeypatch):
+    from kvgauge.web import stopping
+
+    told = []
+    monkeypatch.setattr(sys, "unraisablehook", told.append)
+    for _ in range(2):
+        stopping.say_nothing_where_it_is_lost()
+    for kind in (Overdue, ValueError):
+        sys.unraisablehook(SimpleNamespace(exc_type=kind))
+    assert [one.exc_type for one in told] == [ValueError]

@@ -252,7 +252,6 @@ def test_values_that_take_long_to_read_are_refused(web, question, field, value):
     assert refusal(web.post(f"{API}/{question}", json=body), 400, "invalid_request")["field"] == field
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_an_outsized_model_does_not_hold_up_the_others():
     kinds = ["sliding_attention", "full_attention", "full_attention"] * 400
     config = {

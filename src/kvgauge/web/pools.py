@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from kvgauge.web.failures import BusyError
-from kvgauge.web.stopping import Overdue, Stoppable
+from kvgauge.web.stopping import Overdue, Stoppable, say_nothing_where_it_is_lost
 
 T = TypeVar("T")
 
@@ -63,6 +63,8 @@ class Pool:
         if self._started:
             return
         self._started = True
+        if self._stops:
+            say_nothing_where_it_is_lost()
         for number in range(self._num_threads):
             threading.Thread(target=self._work, name=f"{self._name}-{number}", daemon=True).start()
 

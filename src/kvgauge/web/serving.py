@@ -20,7 +20,6 @@ from kvgauge.errors import InvalidRequestError
 from kvgauge.web.answers import warm
 from kvgauge.web.app import Served
 from kvgauge.web.desk import Desk
-from kvgauge.web.stopping import say_nothing_where_it_is_lost
 
 if TYPE_CHECKING:
     from kvgauge.web.settings import WebSettings
@@ -175,6 +174,5 @@ def serve(settings: WebSettings, listening: socket.socket, started: Callable[[],
     )  # fmt: skip
     server = _Server(config, started, desk)
     sys.setswitchinterval(_TURN_S)
-    say_nothing_where_it_is_lost()
     asyncio.run(server.serve(sockets=[listening]))
     return server.stopped_by

@@ -59,14 +59,23 @@ def _raise_in(thread: int | None, error: type[BaseException] | None) -> None:
 
 
 def say_nothing_where_it_is_lost() -> None:
-    """Keep quiet about an exception of ours that the collector of garbage met."""
+    """Keep quiet about an exception of ours that the collector of garbage met, from now on."""
     before = sys.unraisablehook
+    if isinstance(before, _Quiet):
+        return
+    sys.unraisablehook = _Quiet(before)
 
-    def hook(lost: sys.UnraisableHookArgs) -> None:
+
+class _Quiet:
+    """What is told of exceptions that nobody can catch, without ours."""
+
+    def __init__(self, before: Callable[[sys.UnraisableHookArgs], object]) -> None:
+        self._before = before
+
+    def __call__(self, lost: sys.UnraisableHookArgs) -> None:
+        """Tell of one."""
         if lost.exc_type is not Overdue:
-            before(lost)
-
-    sys.unraisablehook = hook
+            self._before(lost)
 
 
 __all__ = ["Overdue", "Stoppable", "say_nothing_where_it_is_lost"]

@@ -50,7 +50,7 @@ function standalone(drawing: SVGSVGElement): string {
   const ground = document.createElementNS("http://www.w3.org/2000/svg", "rect");
   ground.setAttribute("width", "100%");
   ground.setAttribute("height", "100%");
-  ground.setAttribute("fill", getComputedStyle(document.documentElement).getPropertyValue("--surface").trim() || "#fff");
+  ground.setAttribute("fill", getComputedStyle(drawing.closest(".card") ?? document.body).backgroundColor);
   copy.insertBefore(ground, copy.firstChild);
   return new XMLSerializer().serializeToString(copy);
 }

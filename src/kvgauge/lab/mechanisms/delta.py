@@ -16,6 +16,7 @@ so a chunk is a few matrix products, and only chunks follow one another.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -23,13 +24,13 @@ from kvgauge.lab.codes import Floats
 from kvgauge.lab.mechanisms.convolution import convolution_columns, convolve
 from kvgauge.lab.mechanisms.held import Fixed, HeldCache
 from kvgauge.lab.mechanisms.pieces import projection, rms_norm, sigmoid, silu, softplus, unit
+from kvgauge.lab.mechanisms.scan import by_chunks, by_steps
 from kvgauge.layers import Role
 
 CHUNK_TOKENS = 32
 
 
-@dataclass(frozen=True, slots=True)
-class DeltaInputs:
+class DeltaInputs(NamedTuple):
     """What the rule reads.
 
     Args:
@@ -45,40 +46,34 @@ class DeltaInputs:
     log_decay: Floats
     strength: Floats
 
-    def slice(self, start: int, stop: int) -> DeltaInputs:
-        """Return the tokens from ``start`` to ``stop``."""
-        arrays = (self.q, self.k, self.v, self.log_decay, self.strength)
-        return DeltaInputs(*(array[start:stop] for array in arrays))
-
 
 def delta_by_steps(inputs: DeltaInputs, state: Floats) -> tuple[Floats, Floats]:
     """Return the outputs (tokens, heads, value width) and the state (heads, key, value width) after them."""
-    outputs = []
-    for q, k, v, log_decay, strength in zip(
-        inputs.q, inputs.k, inputs.v, inputs.log_decay, inputs.strength, strict=True
-    ):
-        state = state * np.exp(log_decay)[:, None, None]
-        answered = np.einsum("hkv,hk->hv", state, k)
-        state = state + np.einsum("hk,hv->hkv", k, strength[:, None] * (v - answered))
-        outputs.append(np.einsum("hkv,hk->hv", state, q))
-    return np.array(outputs, np.float32).reshape(inputs.v.shape), state
+    return by_steps(_step, inputs, state, inputs.v)
 
 
 def delta_by_chunks(
     inputs: DeltaInputs, state: Floats, chunk_tokens: int = CHUNK_TOKENS
 ) -> tuple[Floats, Floats]:
     """Return what ``delta_by_steps`` returns, a chunk at a time."""
-    outputs = np.zeros_like(inputs.v)
-    for start in range(0, len(inputs.q), chunk_tokens):
-        stop = min(start + chunk_tokens, len(inputs.q))
-        outputs[start:stop], state = _chunk(inputs.slice(start, stop), state)
-    return outputs, state
+    return by_chunks(_chunk, inputs, state, inputs.v, chunk_tokens)
 
 
-def _chunk(inputs: DeltaInputs, state: Floats) -> tuple[Floats, Floats]:
-    q, k, v = (array.swapaxes(0, 1) for array in (inputs.q, inputs.k, inputs.v))  # heads first
-    strength = inputs.strength.T[..., None]
-    log_decay = np.cumsum(inputs.log_decay, axis=0).T[..., None]  # g, as logarithms
+def _step(
+    q: Floats, k: Floats, v: Floats, log_decay: Floats, strength: Floats, state: Floats
+) -> tuple[Floats, Floats]:
+    state = state * np.exp(log_decay)[:, None, None]
+    answered = np.einsum("hkv,hk->hv", state, k)
+    state = state + np.einsum("hk,hv->hkv", k, strength[:, None] * (v - answered))
+    return np.einsum("hkv,hk->hv", state, q), state
+
+
+def _chunk(
+    q: Floats, k: Floats, v: Floats, log_decay: Floats, strength: Floats, state: Floats
+) -> tuple[Floats, Floats]:
+    q, k, v = (array.swapaxes(0, 1) for array in (q, k, v))  # heads first
+    strength = strength.T[..., None]
+    log_decay = np.cumsum(log_decay, axis=0).T[..., None]  # g, as logarithms
     decay = np.tril(np.exp(np.minimum(log_decay - log_decay.swapaxes(1, 2), 0)))  # D
     within = strength * np.tril(decay * (k @ k.swapaxes(1, 2)), -1)  # A
     asked = strength * (v - np.exp(log_decay) * (k @ state))

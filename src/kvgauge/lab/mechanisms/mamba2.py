@@ -11,6 +11,7 @@ Y = g C h_0 + (C B^T * D)(d X), D_ts = g_t / g_s for s <= t. B and C are shared 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,13 +19,13 @@ from kvgauge.lab.codes import Floats
 from kvgauge.lab.mechanisms.convolution import convolution_columns, convolve
 from kvgauge.lab.mechanisms.held import Fixed, HeldCache
 from kvgauge.lab.mechanisms.pieces import projection, rms_norm, silu, softplus
+from kvgauge.lab.mechanisms.scan import by_chunks, by_steps
 from kvgauge.layers import Role
 
 CHUNK_TOKENS = 32
 
 
-@dataclass(frozen=True, slots=True)
-class SsmInputs:
+class SsmInputs(NamedTuple):
     """What the recurrence reads.
 
     Args:
@@ -38,34 +39,27 @@ class SsmInputs:
     c: Floats
     log_decay: Floats
 
-    def slice(self, start: int, stop: int) -> SsmInputs:
-        """Return the tokens from ``start`` to ``stop``."""
-        return SsmInputs(*(array[start:stop] for array in (self.x, self.b, self.c, self.log_decay)))
-
 
 def ssm_by_steps(inputs: SsmInputs, state: Floats) -> tuple[Floats, Floats]:
     """Return the outputs (tokens, heads, head width) and the state (heads, state size, head width)."""
-    outputs = []
-    for x, b, c, log_decay in zip(inputs.x, inputs.b, inputs.c, inputs.log_decay, strict=True):
-        state = state * np.exp(log_decay)[:, None, None] + np.einsum("hn,hp->hnp", b, x)
-        outputs.append(np.einsum("hnp,hn->hp", state, c))
-    return np.array(outputs, np.float32).reshape(inputs.x.shape), state
+    return by_steps(_step, inputs, state, inputs.x)
 
 
 def ssm_by_chunks(
     inputs: SsmInputs, state: Floats, chunk_tokens: int = CHUNK_TOKENS
 ) -> tuple[Floats, Floats]:
     """Return what ``ssm_by_steps`` returns, a chunk at a time."""
-    outputs = np.zeros_like(inputs.x)
-    for start in range(0, len(inputs.x), chunk_tokens):
-        stop = min(start + chunk_tokens, len(inputs.x))
-        outputs[start:stop], state = _chunk(inputs.slice(start, stop), state)
-    return outputs, state
+    return by_chunks(_chunk, inputs, state, inputs.x, chunk_tokens)
 
 
-def _chunk(inputs: SsmInputs, state: Floats) -> tuple[Floats, Floats]:
-    x, b, c = (array.swapaxes(0, 1) for array in (inputs.x, inputs.b, inputs.c))  # heads first
-    log_decay = np.cumsum(inputs.log_decay, axis=0).T[..., None]  # g, as logarithms
+def _step(x: Floats, b: Floats, c: Floats, log_decay: Floats, state: Floats) -> tuple[Floats, Floats]:
+    state = state * np.exp(log_decay)[:, None, None] + np.einsum("hn,hp->hnp", b, x)
+    return np.einsum("hnp,hn->hp", state, c), state
+
+
+def _chunk(x: Floats, b: Floats, c: Floats, log_decay: Floats, state: Floats) -> tuple[Floats, Floats]:
+    x, b, c = (array.swapaxes(0, 1) for array in (x, b, c))  # heads first
+    log_decay = np.cumsum(log_decay, axis=0).T[..., None]  # g, as logarithms
     decay = np.tril(np.exp(np.minimum(log_decay - log_decay.swapaxes(1, 2), 0)))  # D
     outputs = np.exp(log_decay) * (c @ state) + (decay * (c @ b.swapaxes(1, 2))) @ x
     left = np.exp(log_decay[:, -1:] - log_decay)  # what remains of each input at the end of the chunk
