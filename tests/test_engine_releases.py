@@ -50,6 +50,8 @@ def test_between_releases_that_disagree_it_is_not_known():
     assert releases.has_flag("tensorrt-llm", "--kv_cache_dtype", "1.3.0rc9") is None
     assert releases.has_flag("tensorrt-llm", "--kv_cache_dtype", "1.2.1") is False
     assert releases.has_flag("vllm", "--kv-cache-dtype", "99.0") is True
+    assert releases.has_flag("vllm", "--qqqq", "99.0") is None  # it may be new
+    assert releases.has_flag("vllm", "--speculative-model", "99.0") is False
 
 
 def test_starts_of_names_count_where_one_flag_begins_so():
@@ -118,13 +120,12 @@ def test_words_that_a_version_does_not_take():
 def test_a_flag_that_the_version_lacks_is_left_out_and_said():
     told = kvgauge.fit(loaded(), engine="vllm@0.9.2", kv_memory="10GiB")
     assert "--kv-cache-memory-bytes" not in told.launch_command
-    assert notes_of(told)["launch_flag_lacking"] == (
-        "vllm 0.9.2 has no --kv-cache-memory-bytes, so that the command leaves it out: "
-        "0.10.2 and later have it"
+    assert notes_of(told)["launch_flag_later"] == (
+        "vllm 0.9.2 has no --kv-cache-memory-bytes: the command leaves it out; 0.10.2 and later have it"
     )
     later = kvgauge.fit(loaded(), engine="vllm@0.10.2", kv_memory="10GiB")
     assert "--kv-cache-memory-bytes 10737418240" in later.launch_command
-    assert "launch_flag_lacking" not in notes_of(later)
+    assert "launch_flag_later" not in notes_of(later)
 
 
 def test_what_trtllm_serve_has_no_flag_for_goes_into_its_file():
@@ -148,3 +149,51 @@ def test_the_table_is_in_its_own_form():
         [sys.executable, str(HERE.parent / "tools" / "engine_releases.py"), "check"], check=False
     )
     assert done.returncode == 0
+
+
+def launched(model, engine, **words):
+    result = kvgauge.fit(loaded(model), engine=engine, gpu="H100:1", **words)
+    codes = {code for code in notes_of(result) if code.startswith("engine_model")}
+    return bool(result.launch_command), codes
+
+
+#: Read in the registries of the releases, and in the classes of Transformers 5.24.0.
+MODELS = {
+    ("Qwen/Qwen3-8B", "vllm@0.33.0"): (True, set()),
+    ("openai/whisper-large-v3", "vllm@0.33.0"): (True, set()),
+    ("google-t5/t5-base", "vllm@0.33.0"): (False, {"engine_model_unknown"}),
+    ("jet-ai/Jet-Nemotron-2B", "vllm@0.33.0"): (False, {"engine_model_unknown"}),
+    ("jet-ai/Jet-Nemotron-2B", "sglang@0.5.23"): (True, set()),
+    ("Qwen/Qwen3.5-35B-A3B", "vllm@0.16.0"): (False, {"engine_model_later"}),
+    ("Qwen/Qwen3.5-35B-A3B", "vllm@0.17.0"): (True, set()),
+    ("meta-llama/Llama-3.2-11B-Vision-Instruct", "vllm@0.33.0"): (False, {"engine_model_dropped"}),
+    ("rednote-hilab/dots.llm1.inst", "vllm@0.23.0"): (True, set()),
+    ("rednote-hilab/dots.llm1.inst", "vllm@0.24.0"): (True, {"engine_model_fallback"}),
+    ("Tele-AI/TeleChat-12B", "vllm@0.33.0"): (True, {"engine_model_plugin"}),
+    ("allenai/Olmo-3-7B-Instruct", "tensorrt-llm@1.4.0"): (True, {"engine_model_plugin"}),
+    ("allenai/Olmo-3-7B-Instruct", "tensorrt-llm@1.2.1"): (True, set()),  # that release was not read
+    ("OpenGVLab/InternVL2-2B", "llama.cpp@v0.5.0"): (True, {"engine_model_unconverted"}),
+}
+
+
+@pytest.mark.parametrize(("model", "engine"), list(MODELS))
+def test_models_that_a_release_loads(model, engine):
+    words = {"context": 512} if "t5" in model else {"context": 4096}
+    assert launched(model, engine, **words) == MODELS[model, engine]
+
+
+def test_plan_does_not_offer_what_the_engine_does_not_load():
+    with pytest.raises(FeatureUnsupportedError, match="does not load T5ForConditionalGeneration") as caught:
+        kvgauge.plan(loaded("google-t5/t5-base"), gpu="H100", context=512)
+    assert caught.value.hint == "of the engines known here, these do: tensorrt-llm, llama.cpp"
+    with pytest.raises(FeatureUnsupportedError, match=r"vllm 0\.16\.0 does not load Qwen3_5Moe"):
+        kvgauge.plan(loaded("Qwen/Qwen3.5-35B-A3B"), engine="vllm@0.16.0", gpu="H100", context=4096)
+
+
+def test_a_config_without_a_class_says_nothing():
+    config = {k: v for k, v in loaded().raw.config.items() if k != "architectures"}
+    for named in ({}, {"architectures": None}, {"architectures": [7, ""]}, {"architectures": "Qwen"}):
+        result = kvgauge.size({**config, **named}, engine="vllm")
+        assert not any(code.startswith("engine_model") for code in notes_of(result)), named
+    newer = kvgauge.size({**config, "architectures": ["NewForCausalLM"]}, engine="vllm@0.40.0")
+    assert "engine_model_plugin" not in notes_of(newer)

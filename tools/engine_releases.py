@@ -3,6 +3,7 @@
     python tools/engine_releases.py vllm FOLDER
     python tools/engine_releases.py sglang FOLDER
     python tools/engine_releases.py llama.cpp FOLDER
+    python tools/engine_releases.py transformers FOLDER
     python tools/engine_releases.py check
 
 FOLDER holds one folder a release, named after it (``0.33.0``, ``b4234``, ``v0.5.0``), with the release's own
@@ -35,6 +36,7 @@ VALUED = {
 SOURCES = {
     "vllm": "released wheels: engine/arg_utils.py, entrypoints/**/cli_args.py, config, models/registry.py",
     "sglang": "released wheels: srt/server_args.py, srt/arg_groups, EntryClass of srt/models",
+    "transformers": "released package: classes of models/*/modeling_*.py with _supports_attention_backend",
     "llama.cpp": "source of releases: common/arg.cpp, register names of the conversion to GGUF",
 }
 #: Tables of vLLM's registry whose classes don't generate from a cache of their own.
@@ -218,8 +220,30 @@ def _llamacpp_models(root: Path) -> set[str]:
     return found
 
 
+def _transformers(root: Path) -> Facts:
+    """Read the classes whose attention is behind an interface, as the engines' Transformers backends ask."""
+    bases: dict[str, list[str]] = {}
+    marked: dict[str, bool] = {}
+    for tree in _trees(sorted((root / "transformers" / "models").rglob("modeling_*.py"))):
+        for node in tree.body:
+            if isinstance(node, ast.ClassDef):
+                bases[node.name] = [base.id for base in node.bases if isinstance(base, ast.Name)]
+                own = [line for line in node.body if isinstance(line, ast.Assign)]
+                for line in own:
+                    if getattr(line.targets[0], "id", "") == "_supports_attention_backend":
+                        marked[node.name] = bool(getattr(line.value, "value", False))
+
+    def takes(name: str, depth: int = 0) -> bool:
+        if name in marked or depth > 8:
+            return marked.get(name, False)
+        return any(takes(base, depth + 1) for base in bases.get(name, ()))
+
+    ends = ("ForCausalLM", "ForConditionalGeneration", "LMHeadModel")
+    return set(), {}, {name for name in bases if name.endswith(ends) and takes(name)}
+
+
 READERS: Mapping[str, Callable[[Path], Facts]] = {
-    "vllm": _vllm, "sglang": _sglang, "llama.cpp": _llamacpp,
+    "vllm": _vllm, "sglang": _sglang, "llama.cpp": _llamacpp, "transformers": _transformers,
 }  # fmt: skip
 
 
@@ -264,7 +288,7 @@ def build(engine: str, folder: Path) -> dict[str, object]:
         "flags": _table([releases[n] for n in flagged], [facts[n][0] for n in flagged]),
         "values": {
             flag: _table([releases[n] for n in flagged], [facts[n][1].get(flag, set()) for n in flagged])
-            for flag in VALUED[engine]
+            for flag in VALUED.get(engine, ())
         },
         "model_releases": " ".join(releases[n] for n in with_models),
         "models": _table([releases[n] for n in with_models], [facts[n][2] for n in with_models]),

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from kvgauge.architecture import Note
 from kvgauge.engines.flag_tables import flag_rows
-from kvgauge.engines.releases import flag_span, has_flag, span_words
+from kvgauge.engines.releases import flag_span, has_flag
 
 
 def released_line(command: str, engine: str, version: str | None) -> tuple[str, tuple[Note, ...]]:
@@ -15,7 +15,7 @@ def released_line(command: str, engine: str, version: str | None) -> tuple[str, 
 
     >>> line, notes = released_line("vllm serve a/b --kv-cache-memory-bytes 8 --port 80", "vllm", "0.9.2")
     >>> line, notes[0].code
-    ('vllm serve a/b --port 80', 'launch_flag_lacking')
+    ('vllm serve a/b --port 80', 'launch_flag_later')
     """
     fields = _file_fields(engine)
     ours = {row.flag for row in flag_rows(engine)}
@@ -62,10 +62,16 @@ def _file_fields(engine: str) -> Mapping[str, str]:
 
 def _lacking_notes(engine: str, version: str | None, flags: list[str]) -> Iterator[Note]:
     for flag in flags:
-        since = span_words(flag_span(engine, flag)) or "no version that is known has it"
-        text = f"{engine} {version} has no {flag}, so that the command leaves it out: {since}"
-        values = (("engine", engine), ("version", version or ""), ("flag", flag), ("since", since))
-        yield Note("launch_flag_lacking", "warning", text, values)
+        span = flag_span(engine, flag)
+        values: tuple[tuple[str, str], ...]
+        values = (("engine", engine), ("version", version or ""), ("flag", flag))
+        text = f"{engine} {version} has no {flag}: the command leaves it out"
+        if span is None or not span.since:
+            yield Note("launch_flag_lacking", "warning", text, values)
+        else:
+            text = f"{text}; {span.since} and later have it"
+            values = (*values, ("since", span.since))
+            yield Note("launch_flag_later", "warning", text, values)
 
 
 def _file_notes(engine: str, version: str | None, fields: Mapping[str, str]) -> Iterator[Note]:

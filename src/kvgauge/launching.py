@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from kvgauge.architecture import Note
 from kvgauge.data import read_data
 from kvgauge.dtypes import display_dtype
+from kvgauge.engine_models import is_loaded
 from kvgauge.engines.releases import has_flag
 from kvgauge.launch_flags import released_line
 
@@ -68,6 +69,8 @@ def gpus_per_machine() -> int:
 def launch_of(posed: Posed, pool_bytes: int) -> Launch:
     """Return the command for a question, with a pool of so many bytes on each rank."""
     prepared = posed.search.prepared
+    if not is_loaded(prepared.notes):
+        return Launch("")
     word, notes = _model_word(posed)
     command = posed.asked.launch_command(word, pool_bytes)
     if not command:

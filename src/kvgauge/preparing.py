@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from kvgauge.architecture import ModelArchitecture, Note
 from kvgauge.dtypes import canonical_dtype
+from kvgauge.engine_models import classes_of, model_notes
 from kvgauge.engines import load_engine, parse_engine
 from kvgauge.engines.base import RequestedDtypes
 from kvgauge.engines.setup import Setup
@@ -175,6 +176,7 @@ def prepare(
                 architecture, workload, dtypes, encoder_given=given.encoder_tokens is not None
             ),
             *version_notes,
+            *model_notes(name, version, classes_of(loaded.raw.config), loaded.architecture),
             *flag_notes,
         ),
         parallel_notes(workload, spread, loaded.raw.config),

@@ -75,9 +75,11 @@ def _facts(engine: str, kind: str, flag: str = "") -> Mapping[str, tuple[Span, .
 
 
 def _holds(engine: str, kind: str, spans: tuple[Span, ...], version: str | None) -> bool | None:
-    """Whether a version lies in a span; None where the releases around it disagree."""
+    """Whether a version lies in a span; None where the releases around it disagree, or it may be newer."""
     releases = _releases(engine, kind)
     own = releases[-1] if version is None else _key(engine, version)
+    if not spans and own > releases[-1]:
+        return None  # it may be new
     at = bisect_right(releases, own)
     older = releases[max(0, at - 1)]
     newer = older if older >= own or at == len(releases) else releases[at]
@@ -96,7 +98,35 @@ def is_read(engine: str) -> bool:
     >>> is_read("vllm"), is_read("theory")
     (True, False)
     """
-    return engine in _table()
+    return bool(_table().get(engine, {}).get("releases"))
+
+
+def has_models(engine: str) -> bool:
+    """Whether the model classes of an engine's releases were read."""
+    return engine in _table() and engine != "transformers"
+
+
+def is_before(engine: str, version: str | None, other: str) -> bool:
+    """Whether a version comes before another; None is the newest."""
+    return version is not None and _key(engine, version) < _key(engine, other)
+
+
+def loads(engine: str, model_class: str, version: str | None) -> bool | None:
+    """Whether a version has a class of its own for a model; None is not known.
+
+    >>> loads("vllm", "Qwen3ForCausalLM", "0.8.3"), loads("vllm", "Qwen3ForCausalLM", "0.8.5")
+    (False, True)
+    """
+    releases = _releases(engine, "models")
+    if version is not None and _key(engine, version) < releases[0]:
+        return None
+    return _holds(engine, "models", _facts(engine, "models").get(model_class, ()), version)
+
+
+def model_span(engine: str, model_class: str) -> Span | None:
+    """Return the releases with a class of their own for a model, the last of several spans."""
+    spans = _facts(engine, "models").get(model_class, ())
+    return spans[-1] if spans else None
 
 
 def has_flag(engine: str, flag: str, version: str | None) -> bool | None:
@@ -208,6 +238,6 @@ def refuse_value(engine: str, flag: str, word: str, version: str | None) -> None
 
 
 __all__ = [
-    "Span", "flag_span", "has_flag", "is_read", "refuse_value", "released_word", "span_words", "takes_value",
-    "value_span", "values_of",
+    "Span", "flag_span", "has_flag", "has_models", "is_before", "is_read", "loads", "model_span",
+    "refuse_value", "released_word", "span_words", "takes_value", "value_span", "values_of",
 ]  # fmt: skip

@@ -23,6 +23,7 @@ from kvgauge.planning.result import PathStep, PlanOption, PlanResult
 from kvgauge.planning.rules import plan_rules
 from kvgauge.planning.search import Found, Machine, machines_of, search
 from kvgauge.planning.splitting import SplitWish, plan_splits
+from kvgauge.planning.unloaded import refuse_unloaded
 from kvgauge.planning.words import fit_words
 from kvgauge.preparing import Options
 
@@ -135,6 +136,7 @@ def plan(
         loaded, Options(**told, tp=tp, pp=pp, dp=dp, ep=ep, dcp=dcp), name, engine_args, weights, reserve
     )
     notes = (*notes, *asked.prepared.notes)  # refuses what is wrong whatever the card
+    refuse_unloaded(asked.prepared)
     asked.refuse_ranks()
     devices = devices_of(gpu, memory, gpu_file, asked.rules, prices, parse_engine(name)[1])
     if named:

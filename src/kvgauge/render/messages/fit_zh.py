@@ -28,7 +28,18 @@ NOTES: Mapping[str, str] = {
     "reserve_not_kept": "--reserve {size} 未能保证：引擎参数已给定其比例",
     "verdict_weights_alone": "仅权重就占 {weights}，而引擎可用每张 GPU 的 {available}：差 {lack}",
     "launch_model_path": "命令中的 {word} 代表该模型的路径",
-    "launch_flag_lacking": "{engine} {version} 没有 {flag}，命令中略去：{since}",
+    "launch_flag_lacking": "{engine} {version} 没有 {flag}：命令中略去",
+    "launch_flag_later": "{engine} {version} 没有 {flag}：命令中略去；{since} 及以后的版本有",
+    "engine_model_fallback": "{engine} {version} 没有 {model} 自己的类：使用 Transformers 的",
+    "engine_model_later": "{engine} {version} 不能加载 {model}：{release} 及以后的版本可以",
+    "engine_model_dropped": "{engine} {version} 不能加载 {model}：{release} 是最后一个可以的版本",
+    "engine_model_unknown": (
+        "{engine} {version} 不能加载 {model}：没有它自己的类，而经由 Transformers 只能用纯注意力的解码器"
+    ),
+    "engine_model_plugin": (
+        "{engine} {version} 没有 {model} 自己的类：只能靠模型自带的代码、其他后端或插件启动"
+    ),
+    "engine_model_unconverted": "{engine} {version} 不转换 {model}：其 GGUF 须来自别处",
     "launch_needs_file": "trtllm-serve {version} 的参数说不出其余设置：请加 {flag} 文件，文件内容为 {yaml}",
     "launch_on_one_machine": "vllm {version} 没有 {flag}：一条命令的副本只能在一台机器上启动，而这些放不下",
     "flags_unknown": "{engine} {version} 不认识 {flags}，会因此停止；未计入",

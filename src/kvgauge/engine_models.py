@@ -1,0 +1,95 @@
+"""Which models a version of an engine loads: the class that a config names against ``engines.releases``.
+
+An engine loads a class of its own; vLLM and SGLang load others through Transformers, where attention is all
+that their layers keep; anything may come from a model's own code or a plugin. Only what the tables are sure
+of costs a launch line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from kvgauge.architecture import ModelArchitecture, Note
+from kvgauge.engines import releases
+from kvgauge.layers import LayerKind
+
+#: Engines with a way to load classes of Transformers -> the first release that has it.
+_FALLBACK = {"vllm": "0.7.2", "sglang": "0.4.7"}
+#: Layers that this way takes.
+_PLAIN = frozenset({LayerKind.FULL, LayerKind.SLIDING, LayerKind.CHUNKED, LayerKind.LATENT, LayerKind.SHARED,
+                    LayerKind.NONE})  # fmt: skip
+#: Layers that it surely does not take, whatever the class.
+_NEVER = frozenset({LayerKind.RECURRENT, LayerKind.CONVOLUTION, LayerKind.CROSS})
+#: Codes of notes under which there is no launch line.
+NOT_LOADED = frozenset({"engine_model_later", "engine_model_dropped", "engine_model_unknown"})
+_LONGEST, _MOST = 80, 4
+
+
+def classes_of(config: Mapping[str, object]) -> tuple[str, ...]:
+    """Return the model classes that a config names; empty where it names none."""
+    named = config.get("architectures")
+    if not isinstance(named, (list, tuple)):
+        return ()
+    return tuple(name[:_LONGEST] for name in named[:_MOST] if isinstance(name, str) and name)
+
+
+def model_notes(
+    engine: str, version: str | None, classes: tuple[str, ...], architecture: ModelArchitecture
+) -> Iterator[Note]:
+    """Say where a version has no class of its own for a model.
+
+    Args:
+        classes: as the config names them; none say nothing.
+    """
+    if not classes or not releases.has_models(engine):
+        return
+    known = [releases.loads(engine, name, version) for name in classes]
+    if True in known or None in known:
+        return
+    name = classes[0]
+    code, release = _finding(engine, version, name, architecture)
+    text = _TEXTS[code].format(engine=engine, version=version, model=name, release=release)
+    values = (("engine", engine), ("version", version or ""), ("model", name), ("release", release))
+    yield Note(code, "info" if code == "engine_model_fallback" else "warning", text, values)
+
+
+_TEXTS = {
+    "engine_model_fallback": "{engine} {version} has no class of its own for {model}: it runs Transformers'",
+    "engine_model_later": "{engine} {version} does not load {model}: {release} and later do",
+    "engine_model_dropped": "{engine} {version} does not load {model}: {release} was the last to do",
+    "engine_model_unknown": (
+        "{engine} {version} does not load {model}: it has no class of its own for it, and its way through "
+        "Transformers takes decoders of attention alone"
+    ),
+    "engine_model_plugin": (
+        "{engine} {version} has no class of its own for {model}: it starts with the model's own code, "
+        "another backend or a plugin alone"
+    ),
+    "engine_model_unconverted": "{engine} {version} converts no {model}: a GGUF of it comes from elsewhere",
+}
+
+
+def _finding(engine: str, version: str | None, name: str, architecture: ModelArchitecture) -> tuple[str, str]:
+    """Return the code of the note, and the release that it names."""
+    if engine == "llama.cpp":
+        return "engine_model_unconverted", ""
+    kinds = {layer.kind for layer in architecture.layers}
+    is_plain = kinds <= _PLAIN and not architecture.is_encoder_decoder
+    has_way = engine in _FALLBACK and not releases.is_before(engine, version, _FALLBACK[engine])
+    if is_plain and has_way and releases.loads("transformers", name, None):
+        return "engine_model_fallback", ""
+    span = releases.model_span(engine, name)
+    if span is not None:
+        is_later = span.since and releases.is_before(engine, version, span.since)
+        return ("engine_model_later", span.since) if is_later else ("engine_model_dropped", span.until)
+    if engine in _FALLBACK and (kinds & _NEVER or architecture.is_encoder_decoder):
+        return "engine_model_unknown", ""
+    return "engine_model_plugin", ""
+
+
+def is_loaded(notes: tuple[Note, ...]) -> bool:
+    """Whether nothing in the notes of a request says that the engine does not load the model."""
+    return not any(note.code in NOT_LOADED for note in notes)
+
+
+__all__ = ["NOT_LOADED", "classes_of", "is_loaded", "model_notes"]
