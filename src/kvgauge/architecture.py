@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, NamedTuple
 
 from kvgauge.layers import LayerCache, LayerKind, Mechanism, Stream
+from kvgauge.values import dataclass
 
 NoteLevel = Literal["info", "warning"]
 

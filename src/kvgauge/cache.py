@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
 from typing import NamedTuple
@@ -12,6 +12,7 @@ from kvgauge.architecture import LayerGroup, ModelArchitecture
 from kvgauge.engines.base import Demand, GroupDemand, StreamDemand
 from kvgauge.errors import FeatureUnsupportedError
 from kvgauge.layers import Axis, LayerCache, LayerKind, Mechanism, Rounding, Shard
+from kvgauge.values import dataclass
 from kvgauge.workload import Parallelism, Workload, pipeline_stages
 
 _MAMBA = frozenset({Mechanism.MAMBA1, Mechanism.MAMBA2})

@@ -9,7 +9,7 @@ compute buffers and the driver's context leave.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from fractions import Fraction
 from math import ceil, hypot
 from types import MappingProxyType
@@ -19,6 +19,7 @@ from kvgauge.device_buffers import cache_of, compute_of
 from kvgauge.errors import FeatureUnsupportedError
 from kvgauge.host_weights import on_devices
 from kvgauge.units import GIB
+from kvgauge.values import dataclass
 
 if TYPE_CHECKING:
     from kvgauge.engines.llamacpp.capacity import LlamaCapacity

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
 from kvgauge.architecture import Note
@@ -10,6 +10,7 @@ from kvgauge.engine_cards import Make
 from kvgauge.engines.setup import Card
 from kvgauge.errors import InvalidRequestError
 from kvgauge.units import GIB, MIB, format_bytes
+from kvgauge.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -14,6 +14,7 @@ from kvgauge.models import Model, ModelLike
 from kvgauge.size_result import SizeResult
 from kvgauge.sizing import size
 from kvgauge.units import json_number
+from kvgauge.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

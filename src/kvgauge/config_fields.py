@@ -7,7 +7,7 @@ plain definition of ``formulas`` stands.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 
 from kvgauge.architecture import LayerGroup, ModelArchitecture
@@ -16,6 +16,7 @@ from kvgauge.formulas import Definition, GroupFormula, Number
 from kvgauge.layers import Mechanism
 from kvgauge.readers.hf.rows import class_defaults
 from kvgauge.units import json_number
+from kvgauge.values import dataclass
 
 _LAYER_PATTERNS = (
     "block_configs", "layer_types", "layers_block_type", "hybrid_override_pattern", "block_types",

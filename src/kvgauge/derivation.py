@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -28,6 +28,7 @@ from kvgauge.sizing import size
 from kvgauge.steps import Facts, Step, sum_symbols
 from kvgauge.texts import Words
 from kvgauge.units import Units
+from kvgauge.values import dataclass
 from kvgauge.weight_fields import fields_behind
 from kvgauge.weight_steps import weight_steps
 

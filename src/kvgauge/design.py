@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from fractions import Fraction
 from functools import cached_property
 
@@ -29,6 +29,7 @@ from kvgauge.dtypes import row_bytes
 from kvgauge.engines.base import GroupDemand
 from kvgauge.errors import FeatureUnsupportedError
 from kvgauge.layers import Axis, LayerCache, LayerKind, Role
+from kvgauge.values import dataclass
 
 STATE_ROLES = frozenset({Role.RECURRENT, Role.CONV, Role.COMPRESSOR})
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 
 from kvgauge.architecture import Note
 from kvgauge.data import read_data
 from kvgauge.errors import FeatureUnsupportedError
+from kvgauge.values import dataclass
 
 #: Engines in the order in which they are taken where none is named.
 _BY_DEFAULT = ("vllm", "llama.cpp", "sglang", "tensorrt-llm")

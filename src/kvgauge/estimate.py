@@ -7,7 +7,6 @@ shipped with how many there were (``data/overhead.json``). No share of the weigh
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, hypot
 from types import MappingProxyType
@@ -30,6 +29,7 @@ from kvgauge.overhead_terms import (
     sampling_state,
 )
 from kvgauge.stored_weights import StoredWeights
+from kvgauge.values import dataclass
 
 Kind = Literal["activations", "graphs", "runtime", "compute"]
 

@@ -7,7 +7,7 @@ answers.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -22,6 +22,7 @@ from kvgauge.fit_search import Search, keep_free
 from kvgauge.preparing import Options, Prepared, prepare
 from kvgauge.sizing import beside_weights, weigh_request
 from kvgauge.units import parse_size
+from kvgauge.values import dataclass
 
 if TYPE_CHECKING:
     from kvgauge.cards import NamedCard

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -14,6 +13,7 @@ from kvgauge.engines.pools import Pool
 from kvgauge.engines.setup import Setup
 from kvgauge.models import Model
 from kvgauge.size_result import Request, request_dict
+from kvgauge.values import dataclass
 
 if TYPE_CHECKING:
     from kvgauge.card_budget import Spread

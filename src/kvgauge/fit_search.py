@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from math import floor
 from typing import TYPE_CHECKING
@@ -13,6 +13,7 @@ from kvgauge.card_budget import CardBudget, Spread
 from kvgauge.errors import InvalidRequestError
 from kvgauge.fit_result import Reach
 from kvgauge.units import MAX_SEQUENCES, MAX_TOKENS, format_bytes
+from kvgauge.values import dataclass
 
 if TYPE_CHECKING:
     from kvgauge.engines.pools import Capacity

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -12,6 +12,7 @@ from kvgauge.dtypes import get_format
 from kvgauge.engines.base import GroupDemand, StreamDemand
 from kvgauge.layers import Axis, Counted, Rounding
 from kvgauge.units import json_number
+from kvgauge.values import dataclass
 from kvgauge.workload import Workload
 
 Number = int | float

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import cast
 
@@ -21,6 +21,7 @@ from kvgauge.data import read_data
 from kvgauge.errors import FeatureUnsupportedError, one_line
 from kvgauge.sources.gguf import TENSOR_TYPES
 from kvgauge.stored_weights import StoredFamily, StoredWeights
+from kvgauge.values import dataclass
 from kvgauge.weight_formats import WeightFormat, plain
 from kvgauge.weights import ModelWeights, TensorFamily
 

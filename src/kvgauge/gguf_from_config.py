@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import lru_cache
 from math import prod
 from typing import cast
@@ -25,6 +25,7 @@ from kvgauge.readers.hf.nesting import language_view
 from kvgauge.readers.hf.patterns import read_pattern
 from kvgauge.readers.hf.rows import model_type_row
 from kvgauge.stored_weights import StoredWeights
+from kvgauge.values import dataclass
 from kvgauge.weights import ModelWeights, Part, TensorFamily, WeightShard
 
 _BLOCK = "blk.{layer}."

@@ -10,7 +10,6 @@ import json
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from kvgauge.data import read_data
 from kvgauge.engines import parse_engine
 from kvgauge.errors import InvalidRequestError
+from kvgauge.values import dataclass
 
 if TYPE_CHECKING:
     from kvgauge.models import ModelLike

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Container, Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -19,6 +18,7 @@ from kvgauge.dtypes import display_dtype
 from kvgauge.engine_models import is_loaded
 from kvgauge.engines.releases import has_flag
 from kvgauge.launch_flags import released_line
+from kvgauge.values import dataclass
 
 if TYPE_CHECKING:
     from kvgauge.fit_asking import Posed

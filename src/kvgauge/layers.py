@@ -5,8 +5,9 @@ Shapes and facts of the config only; nothing here knows an engine or a byte.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+from kvgauge.values import dataclass
 
 
 class Role(StrEnum):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +12,7 @@ from kvgauge.architecture import ModelArchitecture
 from kvgauge.identity import Identity
 from kvgauge.readers import is_gguf, read_architecture
 from kvgauge.sources import RawModel, apply_overrides, load_raw
+from kvgauge.values import dataclass
 from kvgauge.weighing import Weighed, read_families, weigh, weigh_as
 
 if TYPE_CHECKING:

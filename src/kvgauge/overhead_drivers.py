@@ -7,7 +7,6 @@ values of the widest block; sampling holds a row of logits for each sequence.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from math import isqrt
 
@@ -18,6 +17,7 @@ from kvgauge.layers import LayerKind, Mechanism, Role, Stream
 from kvgauge.overhead_encoder import Encoder, encoder_of
 from kvgauge.sharding import TOWERS
 from kvgauge.stored_weights import StoredFamily, StoredWeights
+from kvgauge.values import dataclass
 from kvgauge.weights import Part, TensorFamily, WeightShard
 
 #: Parts whose inner values are alive at the same time, by block.

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
 
 from kvgauge.data import read_data, read_row
+from kvgauge.values import dataclass
 from kvgauge.weights import Part, TensorFamily, WeightShard
 
 #: Copies of the residual stream in a pass of the encoder: what enters a block, what leaves it, and their sum.

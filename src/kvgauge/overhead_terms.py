@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from math import hypot
 from typing import Any
@@ -20,6 +19,7 @@ from kvgauge.data import read_data
 from kvgauge.engines.vllm.versions import Version, parse_version
 from kvgauge.overhead_drivers import Running, Widths
 from kvgauge.overhead_runner import version_of
+from kvgauge.values import dataclass
 
 Coefficients = Mapping[str, Any]
 

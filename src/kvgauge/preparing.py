@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kvgauge.architecture import ModelArchitecture, Note
@@ -27,6 +26,7 @@ from kvgauge.request_notes import (
 )
 from kvgauge.size_result import Request
 from kvgauge.units import parse_size, parse_tokens
+from kvgauge.values import dataclass
 from kvgauge.workload import Parallelism, Workload
 
 if TYPE_CHECKING:

@@ -15,9 +15,9 @@ import json
 import re
 import shlex
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from kvgauge.module_patterns import LAYER, Module, ModulePattern, cover
+from kvgauge.values import dataclass
 from kvgauge.weight_schemes import Scheme, scheme_table
 from kvgauge.weights import ModelWeights, Part, TensorFamily
 from kvgauge.what_if import is_linear, is_quantised, kept_dtype

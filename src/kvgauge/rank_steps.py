@@ -6,7 +6,7 @@ Ranks that hold the same are told once.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from kvgauge.arithmetic import evaluate, symbol_names
 from kvgauge.cache import layers_in_stage
@@ -15,6 +15,7 @@ from kvgauge.formulas import Definition, GroupFormula, Number, Share, group_form
 from kvgauge.group_steps import group_title, symbol_texts
 from kvgauge.layers import Axis, Role, Shard
 from kvgauge.steps import Facts, Step, sum_symbols
+from kvgauge.values import dataclass
 
 _SOURCE = "vLLM distributed/utils.py, model_executor/models/llama.py"
 _STATE = frozenset({Role.RECURRENT, Role.CONV})

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kvgauge.cache import Term, layers_in_stage
 from kvgauge.layers import Axis, Rounding
+from kvgauge.values import dataclass
 
 if TYPE_CHECKING:
     from kvgauge.cache import CacheAnswer

@@ -7,12 +7,13 @@ holds what an engine does differently.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from math import gcd
 from types import MappingProxyType
 from typing import NamedTuple
 
 from kvgauge.errors import FeatureUnsupportedError
+from kvgauge.values import dataclass
 from kvgauge.weight_formats import WeightFormat, plain
 from kvgauge.weights import Part, TensorFamily, WeightShard
 

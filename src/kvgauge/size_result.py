@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 
 from kvgauge.allocations import allocation, cache_allocations
@@ -13,6 +12,7 @@ from kvgauge.engines.base import RequestedDtypes
 from kvgauge.models import Model
 from kvgauge.readers import is_gguf
 from kvgauge.units import json_number
+from kvgauge.values import dataclass
 from kvgauge.weight_answer import WeightAnswer
 from kvgauge.workload import Parallelism, Workload
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 
 from kvgauge.arithmetic import number_text, with_numbers
@@ -14,6 +14,7 @@ from kvgauge.design import Design
 from kvgauge.formulas import Definition, Number
 from kvgauge.size_result import SizeResult
 from kvgauge.texts import Words
+from kvgauge.values import dataclass
 
 #: Options that state a symbol.
 OPTIONS = {

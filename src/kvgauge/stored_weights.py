@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cached_property
 
 from kvgauge.architecture import Note
+from kvgauge.values import dataclass
 from kvgauge.weight_formats import WeightFormat
 from kvgauge.weights import Part, TensorFamily
 

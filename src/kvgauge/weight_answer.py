@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from kvgauge.architecture import ModelArchitecture
 from kvgauge.stored_weights import PartBytes, StoredWeights
+from kvgauge.values import dataclass
 from kvgauge.weights import ModelWeights
 from kvgauge.workload import Parallelism
 

@@ -7,10 +7,10 @@ leading dimensions repeat it. The rules that choose a format for a tensor are th
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import prod
 
 from kvgauge.errors import FeatureUnsupportedError
+from kvgauge.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,12 +24,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 from kvgauge.data import read_data
 from kvgauge.errors import InvalidRequestError
+from kvgauge.values import dataclass
 from kvgauge.weight_formats import Tile, WeightFormat, plain
 from kvgauge.weights import Part
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from kvgauge.dtypes import display_dtype
 from kvgauge.formulas import Definition, Number
 from kvgauge.steps import Step
 from kvgauge.stored_weights import StoredFamily
 from kvgauge.texts import Words
+from kvgauge.values import dataclass
 from kvgauge.weight_answer import WeightAnswer
 from kvgauge.weight_formats import WeightFormat
 from kvgauge.weight_formulas import tensor_formula

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 from math import prod
 from typing import NamedTuple
 
 from kvgauge.architecture import Note
+from kvgauge.values import dataclass
 
 
 class Part(StrEnum):

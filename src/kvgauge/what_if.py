@@ -7,11 +7,12 @@ why, in both languages, is section ``weights_advice`` of the explanations.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from kvgauge.architecture import Note
 from kvgauge.errors import FeatureUnsupportedError
 from kvgauge.stored_weights import StoredFamily, StoredWeights
+from kvgauge.values import dataclass
 from kvgauge.weight_formats import WeightFormat, plain
 from kvgauge.weight_schemes import Scheme, parse_scheme, scheme_table
 from kvgauge.weights import ModelWeights, Part, TensorFamily

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
 
 from kvgauge.errors import InvalidRequestError
 from kvgauge.layers import Axis
 from kvgauge.units import MAX_SEQUENCES, MAX_TOKENS
+from kvgauge.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,13 +6,13 @@ import json
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, TextIO
 
 from kvgauge.errors import KvgaugeError
 from kvgauge.render.clean import clean
 from kvgauge.render.messages import Lang, Texts
+from kvgauge.values import dataclass
 
 if TYPE_CHECKING:
     from kvgauge.architecture import Note

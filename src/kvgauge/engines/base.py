@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Protocol
 
 from kvgauge.architecture import LayerGroup, ModelArchitecture, Note
@@ -11,6 +11,7 @@ from kvgauge.dtypes import row_bytes
 from kvgauge.engines.setup import PLAIN_SETUP, Setup
 from kvgauge.errors import FeatureUnsupportedError
 from kvgauge.layers import Counted, LayerKind, Role, Rounding, Shard, Stream
+from kvgauge.values import dataclass
 from kvgauge.workload import Parallelism, Workload
 
 if TYPE_CHECKING:

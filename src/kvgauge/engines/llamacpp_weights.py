@@ -14,13 +14,14 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import accumulate
 from math import isfinite
 
 from kvgauge.engines.tensor_overrides import Override, Overrides
 from kvgauge.errors import InvalidRequestError
 from kvgauge.stored_weights import StoredFamily, StoredWeights
+from kvgauge.values import dataclass
 from kvgauge.weights import Part, TensorFamily
 
 #: Bytes that a tensor's size is rounded up to in a buffer. CPU and RPC: measured; CUDA: from its source.

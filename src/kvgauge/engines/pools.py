@@ -5,8 +5,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Protocol
+
+from kvgauge.values import dataclass
 
 if TYPE_CHECKING:
     from kvgauge.architecture import Note

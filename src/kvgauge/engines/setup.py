@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from kvgauge.values import dataclass
 from kvgauge.workload import Parallelism
 
 

@@ -6,12 +6,13 @@ weights and cache does not follow the weights (5 times them for a small model, a
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 from kvgauge.architecture import Note
 from kvgauge.engines.base import Demand, GroupDemand, RequestedDtypes
 from kvgauge.engines.pools import Pool
+from kvgauge.values import dataclass
 from kvgauge.workload import Parallelism, Workload
 
 #: Share of the weights that the rule takes for everything else.

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal
 
 from kvgauge.architecture import Note
 from kvgauge.data import read_data, read_row
 from kvgauge.units import MAX_SIZE_BYTES
+from kvgauge.values import dataclass
 
 ROWS = "accelerators.jsonl"
 

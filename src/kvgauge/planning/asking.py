@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from math import prod
 from typing import TYPE_CHECKING
@@ -18,6 +18,7 @@ from kvgauge.planning.rules import EngineRules, engine_rules, plan_rules
 from kvgauge.preparing import Options, Prepared, prepare
 from kvgauge.published_weights import smaller_checkpoints
 from kvgauge.units import parse_size, parse_tokens
+from kvgauge.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

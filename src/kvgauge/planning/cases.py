@@ -6,7 +6,7 @@ estimated once for each way to run it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -21,6 +21,7 @@ from kvgauge.layers import LayerKind
 from kvgauge.planning.rules import plan_rules
 from kvgauge.preparing import Options, prepare
 from kvgauge.sizing import weigh_request
+from kvgauge.values import dataclass
 from kvgauge.workload import Parallelism
 
 if TYPE_CHECKING:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kvgauge.cards import card_of, make_of, of_device
 from kvgauge.engine_cards import runs_on
 from kvgauge.errors import InvalidRequestError
 from kvgauge.planning.rules import EngineRules, plan_rules
+from kvgauge.values import dataclass
 
 if TYPE_CHECKING:
     from kvgauge.cards import NamedCard

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from kvgauge.layers import Shard
 from kvgauge.planning.rules import EngineRules, plan_rules
+from kvgauge.values import dataclass
 from kvgauge.workload import Parallelism
 
 if TYPE_CHECKING:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kvgauge.architecture import Note
@@ -16,6 +15,7 @@ from kvgauge.planning.ranks_path import rank_steps
 from kvgauge.planning.result import PathStep
 from kvgauge.planning.search import closest, machines_of
 from kvgauge.units import format_bytes
+from kvgauge.values import dataclass
 from kvgauge.workload import Parallelism
 
 if TYPE_CHECKING:

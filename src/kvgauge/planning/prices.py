@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kvgauge.errors import DamagedFileError, InvalidFieldError, KvgaugeError, one_line
 from kvgauge.sources.json_text import parse_object
+from kvgauge.values import dataclass
 
 if TYPE_CHECKING:
     from kvgauge.hardware import Accelerator, Price

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -11,6 +10,7 @@ from kvgauge.architecture import Note
 from kvgauge.planning.cases import Case, Formats
 from kvgauge.planning.search import Found, Machine, closest
 from kvgauge.units import format_bytes
+from kvgauge.values import dataclass
 
 if TYPE_CHECKING:
     from kvgauge.planning.asking import Asked

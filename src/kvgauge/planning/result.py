@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
+
+from kvgauge.values import dataclass
 
 if TYPE_CHECKING:
     from kvgauge.architecture import Note

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
 from kvgauge.data import read_data
 from kvgauge.errors import FeatureUnsupportedError
 from kvgauge.launching import gpus_per_machine
+from kvgauge.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

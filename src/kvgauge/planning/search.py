@@ -7,11 +7,12 @@ was found too little; a bound from below (all weights and all that must be kept,
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import groupby
 from typing import TYPE_CHECKING
 
 from kvgauge.planning.cases import OWN, Case, Evaluator, Formats
+from kvgauge.values import dataclass
 
 if TYPE_CHECKING:
     from kvgauge.planning.devices import PlanDevice

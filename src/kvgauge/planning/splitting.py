@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from kvgauge.planning.asking import AXES
 from kvgauge.splits import KINDS, SplitAnswer, splits
+from kvgauge.values import dataclass
 
 if TYPE_CHECKING:
     from kvgauge.models import Model

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from typing import TYPE_CHECKING
 
 from kvgauge.engines import parse_engine
@@ -12,6 +12,7 @@ from kvgauge.errors import KvgaugeError
 from kvgauge.fit_asking import Posed, Question, pose
 from kvgauge.preparing import Options
 from kvgauge.published_weights import published_model
+from kvgauge.values import dataclass
 
 if TYPE_CHECKING:
     from kvgauge.fit_result import Verdict

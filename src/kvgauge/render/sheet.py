@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kvgauge.arithmetic import number_text
@@ -11,6 +10,7 @@ from kvgauge.render.compare import base_line, comparison_columns, load_line, row
 from kvgauge.render.explain import symbol_meaning, symbol_value
 from kvgauge.render.inventory import models_table
 from kvgauge.render.size_facts import facts, group_table, headline, load_rows, weight_rows
+from kvgauge.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from io import StringIO
 from typing import TYPE_CHECKING
@@ -14,6 +13,7 @@ from rich.text import Text
 
 from kvgauge.render.wrap import wrap
 from kvgauge.units import Units, format_bytes
+from kvgauge.values import dataclass
 
 if TYPE_CHECKING:
     from rich.console import JustifyMethod, OverflowMethod, RenderableType

@@ -7,11 +7,12 @@ catalogue, the local cache of the hub, the hub. All yield a ``RawModel``.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kvgauge.errors import InvalidRequestError
+from kvgauge.values import dataclass
 
 if TYPE_CHECKING:
     from kvgauge.sources.gguf import Tensor

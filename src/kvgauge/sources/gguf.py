@@ -10,11 +10,11 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Protocol
 
 from kvgauge.errors import DamagedFileError, one_line
 from kvgauge.sources.gguf_split import SplitName
+from kvgauge.values import dataclass
 
 MAGIC = b"GGUF"
 

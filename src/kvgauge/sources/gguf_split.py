@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from kvgauge.errors import DamagedFileError
+from kvgauge.values import dataclass
 
 MAX_FILES = 1000
 

@@ -8,7 +8,6 @@ so that one reads at a time.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING
 from kvgauge.errors import FeatureUnsupportedError
 from kvgauge.splits.figures import Assumption, Figure, Split, figure, way
 from kvgauge.splits.links import compute_rate, memory_rate
+from kvgauge.values import dataclass
 from kvgauge.weights import Part
 
 if TYPE_CHECKING:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, Literal
 
 from kvgauge.data import read_data
 from kvgauge.units import json_number
+from kvgauge.values import dataclass
 
 Unit = Literal["bytes", "seconds", "per_second", "count", "tokens", "ratio"]
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kvgauge.errors import FeatureUnsupportedError, InvalidRequestError
+from kvgauge.values import dataclass
 
 if TYPE_CHECKING:
     from kvgauge.cache import CacheAnswer

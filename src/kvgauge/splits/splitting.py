@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from kvgauge.errors import InvalidRequestError
@@ -15,6 +15,7 @@ from kvgauge.splits.figures import KINDS, Split
 from kvgauge.splits.links import default_card, network_of
 from kvgauge.splits.load import SplitLoad
 from kvgauge.units import parse_size, parse_tokens
+from kvgauge.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable

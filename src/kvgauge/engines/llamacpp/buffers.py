@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from kvgauge.architecture import ModelArchitecture
 from kvgauge.dtypes import get_format
@@ -34,6 +34,7 @@ from kvgauge.engines.llamacpp.graph import graph_bytes
 from kvgauge.engines.llamacpp.placement import HOST, LayerPlacement
 from kvgauge.engines.llamacpp.settings import LlamaSettings
 from kvgauge.engines.llamacpp.wide_masks import expanded_blocks, fork_buffer, host_inputs
+from kvgauge.values import dataclass
 
 #: Architectures that llama.cpp runs without flash attention whatever is asked (``llama_init_from_model``).
 NEVER_FLASH = frozenset({"grok"})

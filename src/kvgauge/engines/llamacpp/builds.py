@@ -10,10 +10,10 @@ to within a few days of releases.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from kvgauge.architecture import Note
 from kvgauge.errors import FeatureUnsupportedError, InvalidRequestError
+from kvgauge.values import dataclass
 
 _VERSION = re.compile(r"v?(\d{1,3})\.(\d{1,4})(?:\.(\d{1,4}))?")
 _BUILD = re.compile(r"b(\d{1,6})(?:-[0-9a-f]{1,40})?")

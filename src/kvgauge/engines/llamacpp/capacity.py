@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 from kvgauge.architecture import ModelArchitecture, Note
@@ -17,6 +17,7 @@ from kvgauge.engines.llamacpp.settings import MAX_SEQUENCES, LlamaSettings
 from kvgauge.engines.pools import Pool
 from kvgauge.engines.setup import Setup
 from kvgauge.units import MAX_TOKENS
+from kvgauge.values import dataclass
 from kvgauge.workload import Workload
 
 #: More than any memory: what does not start at all needs this.

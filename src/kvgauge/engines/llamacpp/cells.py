@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from kvgauge.engines.llamacpp.settings import LlamaSettings
 from kvgauge.errors import InvalidRequestError
+from kvgauge.values import dataclass
 
 #: Cells of DeepSeek-V4's compressed caches are rounded up to this.
 COMPRESSED_PADDING = 256

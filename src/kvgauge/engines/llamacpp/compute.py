@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import cast
 
@@ -23,6 +22,7 @@ from kvgauge.dtypes import get_format, row_bytes
 from kvgauge.engines.llamacpp.cells import ContextSizes
 from kvgauge.engines.llamacpp.settings import LlamaSettings
 from kvgauge.layers import LayerKind, Mechanism, Role
+from kvgauge.values import dataclass
 
 #: Symbol of a term -> key of the metadata.
 SYMBOLS: Mapping[str, str] = {

@@ -8,7 +8,7 @@ and kinds of blocks that were recorded.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from kvgauge.architecture import ModelArchitecture
 from kvgauge.dtypes import get_format
@@ -17,6 +17,7 @@ from kvgauge.engines.llamacpp.graph_memory import Arena, padded
 from kvgauge.engines.llamacpp.graph_symbols import block_kinds, block_symbols, graph_symbols, turned
 from kvgauge.engines.llamacpp.graph_tables import Layout, Tape, layout_of, size_of, tape_of
 from kvgauge.engines.llamacpp.settings import LlamaSettings
+from kvgauge.values import dataclass
 
 #: Keys that change a graph where they are there.
 _FEATURES = (

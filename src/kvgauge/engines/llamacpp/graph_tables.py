@@ -16,11 +16,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import cast
 
 from kvgauge.data import read_data
+from kvgauge.values import dataclass
 
 #: Rows of packed values: 34 bytes hold 32 (q8_0, which stands for every packed type).
 PACKED = "Q:"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from kvgauge.architecture import ModelArchitecture
 from kvgauge.engines.base import RequestedDtypes
@@ -13,6 +13,7 @@ from kvgauge.engines.llamacpp.flags import parse
 from kvgauge.engines.llamacpp.settings import LlamaSettings, settings_of
 from kvgauge.engines.setup import Setup
 from kvgauge.layers import Role
+from kvgauge.values import dataclass
 from kvgauge.workload import Workload
 
 _STATES = frozenset({Role.RECURRENT, Role.CONV, Role.COMPRESSOR})

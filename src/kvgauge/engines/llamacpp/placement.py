@@ -7,10 +7,10 @@ the ratio of ``-ts``, else of their free memory, which is taken as even. A layer
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass
 from itertools import accumulate
 
 from kvgauge.engines.llamacpp.settings import LlamaSettings
+from kvgauge.values import dataclass
 
 HOST = "host"
 

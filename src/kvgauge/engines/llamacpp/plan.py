@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from kvgauge.architecture import ModelArchitecture, Note
 from kvgauge.engines.llamacpp.buffers import buffers
@@ -13,6 +12,7 @@ from kvgauge.engines.llamacpp.refusals import check_streams, check_types
 from kvgauge.engines.llamacpp.settings import LlamaSettings
 from kvgauge.engines.llamacpp.subcaches import SubCache, sub_caches
 from kvgauge.layers import LayerKind
+from kvgauge.values import dataclass
 
 _WINDOWS = frozenset({LayerKind.SLIDING, LayerKind.CHUNKED})
 

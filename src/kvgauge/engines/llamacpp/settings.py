@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from kvgauge.dtypes import canonical_dtype
 from kvgauge.engines.llamacpp.builds import NEWEST, BuildRules
 from kvgauge.engines.llamacpp.flags import Value, parse
 from kvgauge.engines.tensor_overrides import Override, parse_overrides
 from kvgauge.errors import FeatureUnsupportedError, InvalidRequestError
+from kvgauge.values import dataclass
 
 #: ``LLAMA_MAX_SEQ`` of ``src/llama-cparams.h``.
 MAX_SEQUENCES = 256

@@ -9,7 +9,7 @@ sub-cache with cells of its own. Sources: ``create_memory`` of ``src/llama-model
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from kvgauge.architecture import ModelArchitecture
 from kvgauge.dtypes import row_bytes
@@ -18,6 +18,7 @@ from kvgauge.engines.llamacpp.cells import ContextSizes
 from kvgauge.engines.llamacpp.settings import LlamaSettings
 from kvgauge.errors import FeatureUnsupportedError
 from kvgauge.layers import LayerCache, LayerKind, Mechanism, Role, Shard, Stream
+from kvgauge.values import dataclass
 
 #: Architectures whose state can be rolled back (``llm_arch_supports_rs_rollback``); elsewhere no snapshot
 #: is kept.

@@ -5,8 +5,6 @@ Source: ``arg_groups/model_override_base.py`` (general rule), ``arg_groups/overr
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from kvgauge.architecture import ModelArchitecture
 from kvgauge.engines.sglang.architectures import (
     BACKENDS,
@@ -18,6 +16,7 @@ from kvgauge.engines.sglang.architectures import (
 from kvgauge.engines.sglang.settings import SglangSettings
 from kvgauge.engines.sglang.versions import SglangRules
 from kvgauge.layers import LayerCache, LayerKind, Role
+from kvgauge.values import dataclass
 
 COMPRESSED_PAGE, SPARSE_PAGE = 256, 64
 _SM100, _SM90 = 10, 9

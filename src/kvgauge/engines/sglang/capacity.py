@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 from kvgauge.architecture import ModelArchitecture, Note
@@ -18,6 +18,7 @@ from kvgauge.engines.sglang.pool import SglangPlan
 from kvgauge.engines.sglang.settings import SglangSettings
 from kvgauge.engines.sglang.states import state_dtype
 from kvgauge.layers import Axis, LayerKind
+from kvgauge.values import dataclass
 from kvgauge.workload import Workload
 
 

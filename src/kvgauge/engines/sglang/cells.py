@@ -6,7 +6,7 @@ prices every layer of a pool alike, by the heads and widths that the config stat
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from kvgauge.architecture import ModelArchitecture
 from kvgauge.dtypes import row_bytes
@@ -17,6 +17,7 @@ from kvgauge.engines.sglang.settings import SglangSettings
 from kvgauge.engines.sglang.versions import SglangRules
 from kvgauge.errors import FeatureUnsupportedError
 from kvgauge.layers import LayerCache, LayerKind, Role
+from kvgauge.values import dataclass
 
 _WINDOWS = frozenset({LayerKind.SLIDING, LayerKind.CHUNKED})
 _PLAIN = frozenset({LayerKind.FULL, LayerKind.CROSS, *_WINDOWS})

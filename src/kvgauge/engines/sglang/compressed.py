@@ -6,12 +6,11 @@ Source: ``DSV4PoolConfigurator`` (``model_executor/pool_configurator.py``) and
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from kvgauge.architecture import ModelArchitecture
 from kvgauge.dtypes import row_bytes
 from kvgauge.errors import FeatureUnsupportedError
 from kvgauge.layers import LayerCache, LayerKind, Role
+from kvgauge.values import dataclass
 
 #: Rows of a page are padded up to a multiple of this many bytes.
 ALIGNMENT = 576

@@ -8,7 +8,7 @@ them stand what must be kept, and what is in use beyond it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 from kvgauge.architecture import LayerGroup, ModelArchitecture
@@ -27,6 +27,7 @@ from kvgauge.layers import (
     Rounding,
     Stream,
 )
+from kvgauge.values import dataclass
 
 _STATE = frozenset({LayerKind.RECURRENT, LayerKind.CONVOLUTION})
 _INDEXES = frozenset({LayerKind.INDEX, LayerKind.BLOCK_INDEX})

@@ -6,7 +6,6 @@ as there.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 
 from kvgauge.architecture import ModelArchitecture
@@ -23,6 +22,7 @@ from kvgauge.engines.sglang.settings import SglangSettings
 from kvgauge.engines.sglang.versions import SglangRules, Tier
 from kvgauge.layers import LayerKind, Mechanism
 from kvgauge.units import MIB
+from kvgauge.values import dataclass
 
 #: Tokens of a prefill that is not chunked (``--max-prefill-tokens``).
 _WHOLE_PREFILL = 16384

@@ -6,7 +6,6 @@ older rules by ``versions``. Where the engine counts in floats, so does this: th
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
@@ -18,6 +17,7 @@ from kvgauge.engines.sglang.settings import SglangSettings
 from kvgauge.engines.sglang.states import StateRules, state_pool
 from kvgauge.engines.sglang.versions import SglangRules
 from kvgauge.units import GIB
+from kvgauge.values import dataclass
 
 #: Requests that are estimated for contexts of the longest length, and their bounds.
 _REQUESTS_PER_CONTEXT, _FEWEST, _MOST = 512, 2048, 4096

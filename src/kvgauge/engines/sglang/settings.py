@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from kvgauge.architecture import ModelArchitecture
 from kvgauge.engines.vllm.devices import DEFAULT_GPU, GpuClass
 from kvgauge.errors import FeatureUnsupportedError, InvalidRequestError
 from kvgauge.units import MAX_SEQUENCES, MAX_TOKENS
+from kvgauge.values import dataclass
 
 #: The most speculative tokens of a step that are taken for meant.
 MAX_SPECULATIVE = 64

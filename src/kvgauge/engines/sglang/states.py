@@ -6,8 +6,6 @@ SGLang 0.5.23; older solutions of the budget from the wheels named in ``versions
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from kvgauge.architecture import ModelArchitecture
 from kvgauge.dtypes import canonical_dtype, row_bytes
 from kvgauge.engines.base import rank_vectors
@@ -17,6 +15,7 @@ from kvgauge.engines.sglang.versions import SglangRules
 from kvgauge.errors import FeatureUnsupportedError, InvalidRequestError
 from kvgauge.layers import LayerCache, LayerKind, Mechanism, Role, Stream
 from kvgauge.units import GIB
+from kvgauge.values import dataclass
 
 _STATE = frozenset({LayerKind.RECURRENT, LayerKind.CONVOLUTION})
 _MECHANISMS = frozenset({

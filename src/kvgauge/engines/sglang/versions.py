@@ -8,7 +8,7 @@ earlier: 0.4.3, 0.4.6, 0.4.7, 0.4.8, 0.4.9, 0.5.1, 0.5.2, 0.5.3, 0.5.4, 0.5.6, 0
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import Literal
 
@@ -16,6 +16,7 @@ from kvgauge.engines.versions import too_old
 from kvgauge.engines.vllm.versions import Version
 from kvgauge.engines.vllm.versions import parse_version as parse_number
 from kvgauge.errors import InvalidRequestError
+from kvgauge.values import dataclass
 
 Fraction = Literal["ranks", "ranks_and_memory", "classes", "reserve"]
 WindowPools = Literal["none", "tokens", "bytes"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 from kvgauge.architecture import ModelArchitecture, Note
@@ -18,6 +18,7 @@ from kvgauge.engines.tensorrt_llm.planning import plan
 from kvgauge.engines.tensorrt_llm.pool import TrtllmPlan
 from kvgauge.engines.tensorrt_llm.settings import TrtllmSettings
 from kvgauge.layers import LayerKind, Role
+from kvgauge.values import dataclass
 from kvgauge.workload import Workload
 
 _STATE = frozenset({LayerKind.RECURRENT, LayerKind.CONVOLUTION})

@@ -7,7 +7,7 @@ more, as it seldom starts where a block does.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from kvgauge.architecture import LayerGroup, ModelArchitecture
 from kvgauge.engines.base import Beside, GroupDemand, StreamDemand
@@ -16,6 +16,7 @@ from kvgauge.engines.tensorrt_llm.notes import RESERVED
 from kvgauge.engines.tensorrt_llm.planning import token_bytes
 from kvgauge.engines.tensorrt_llm.pool import TrtllmPlan
 from kvgauge.layers import ONE_PER_SEQUENCE, Counted, LayerCache, LayerKind, Role, Rounding, Shard
+from kvgauge.values import dataclass
 
 _STATE = frozenset({LayerKind.RECURRENT, LayerKind.CONVOLUTION})
 _WINDOWS = frozenset({LayerKind.SLIDING, LayerKind.CHUNKED})

@@ -5,12 +5,12 @@ Source: ``_torch/pyexecutor/resource_manager.py`` and ``_util.py`` of the main b
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
 from kvgauge.engines.tensorrt_llm.settings import TrtllmSettings
 from kvgauge.engines.tensorrt_llm.versions import TrtllmRules
+from kvgauge.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

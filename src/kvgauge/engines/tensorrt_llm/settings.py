@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from kvgauge.errors import InvalidRequestError
 from kvgauge.units import MAX_SEQUENCES, MAX_SIZE_BYTES, MAX_TOKENS
+from kvgauge.values import dataclass
 
 MAX_WINDOWS = 10_000
 

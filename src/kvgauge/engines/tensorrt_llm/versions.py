@@ -6,13 +6,14 @@ No plan of the engine's own code was at hand, so all of it is read or seen, none
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 
 from kvgauge.engines.versions import too_old
 from kvgauge.engines.vllm.versions import Version
 from kvgauge.engines.vllm.versions import parse_version as parse_number
 from kvgauge.errors import InvalidRequestError
+from kvgauge.values import dataclass
 
 OLDEST = "0.8.0"
 NEWEST = "1.4.0"

@@ -6,11 +6,10 @@ backends' own ``supports`` checks, confirmed for SM80, SM90 and SM100). Rows of 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from kvgauge.engines.vllm.devices import GpuClass
 from kvgauge.engines.vllm.kv_dtypes import PER_TOKEN_HEAD, is_fp8
 from kvgauge.errors import FeatureUnsupportedError
+from kvgauge.values import dataclass
 
 #: The block that vLLM starts from.
 START_BLOCK = 16

@@ -5,7 +5,7 @@ Source: ``platforms/interface.py`` of vLLM 0.33.0 (``update_block_size_for_backe
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import lcm
 
 from kvgauge.architecture import ModelArchitecture
@@ -26,6 +26,7 @@ from kvgauge.engines.vllm.settings import VllmSettings
 from kvgauge.engines.vllm.versions import VllmRules
 from kvgauge.errors import FeatureUnsupportedError
 from kvgauge.layers import LayerKind, Mechanism, Role
+from kvgauge.values import dataclass
 
 #: Tokens between the states that FlashInfer's gated delta net hands over in prefill.
 _CHECKPOINT_GRAIN = 64

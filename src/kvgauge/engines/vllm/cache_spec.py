@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import StrEnum
 
 from kvgauge.layers import LayerCache
+from kvgauge.values import dataclass
 
 
 class SpecKind(StrEnum):

@@ -7,7 +7,7 @@ bytes hold at every length. Beside them stand what must be kept, and what is in 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from kvgauge.architecture import LayerGroup, ModelArchitecture
 from kvgauge.engines.base import Beside, GroupDemand, StreamDemand, rank_vectors
@@ -16,6 +16,7 @@ from kvgauge.engines.vllm.notes import RESERVED
 from kvgauge.engines.vllm.pool import VllmPlan
 from kvgauge.engines.vllm.requests import RequestRules, counted_blocks, kept_of_window
 from kvgauge.layers import Counted, LayerKind, Mechanism, Role, Stream
+from kvgauge.values import dataclass
 from kvgauge.workload import pipeline_stages
 
 _STATE = frozenset({LayerKind.RECURRENT, LayerKind.CONVOLUTION})

@@ -7,9 +7,9 @@ driver reports (an 80 GB H100: 79.2 GiB), in MiB.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from kvgauge.units import GIB, MIB
+from kvgauge.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

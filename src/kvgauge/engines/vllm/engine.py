@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from kvgauge.architecture import ModelArchitecture, Note
 from kvgauge.engines.base import Demand, Experts, PlainEngine, RequestedDtypes
@@ -25,6 +25,7 @@ from kvgauge.engines.vllm.versions import NEWEST, parse_version, rules_for
 from kvgauge.engines.vllm_weights import shard_policy
 from kvgauge.errors import FeatureUnsupportedError, InvalidRequestError
 from kvgauge.sharding import ShardPolicy
+from kvgauge.values import dataclass
 from kvgauge.workload import Workload
 
 #: Settings that options say too: field -> name of the option.

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from kvgauge.engines.vllm.cache_spec import WHOLE_CONTEXT, CacheSpec, SpecKind
 from kvgauge.engines.vllm.packing import packed_groups, padded_groups
 from kvgauge.engines.vllm.versions import UNEQUAL_SINCE, VllmRules
 from kvgauge.errors import FeatureUnsupportedError
+from kvgauge.values import dataclass
 
 _WINDOWS = (SpecKind.SLIDING, SpecKind.CHUNKED)
 

@@ -6,7 +6,7 @@ ones by ``versions``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 from kvgauge.engines.vllm.cache_spec import SpecKind
@@ -14,6 +14,7 @@ from kvgauge.engines.vllm.grouping import SpecGroup
 from kvgauge.engines.vllm.requests import RequestRules, blocks_of_request, counted_blocks
 from kvgauge.engines.vllm.schedule import Schedule
 from kvgauge.engines.vllm.versions import VllmRules
+from kvgauge.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

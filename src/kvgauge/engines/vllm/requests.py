@@ -5,10 +5,11 @@ Source: ``max_memory_usage_bytes`` of the specs in ``v1/kv_cache_interface.py``,
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from kvgauge.engines.vllm.cache_spec import CacheSpec, SpecKind
 from kvgauge.layers import ONE_PER_SEQUENCE, Counted, Rounding
+from kvgauge.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,14 +5,13 @@ Source: ``engine/arg_utils.py`` and ``config/vllm.py`` of vLLM 0.33.0, older row
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from kvgauge.architecture import ModelArchitecture
 from kvgauge.engines.vllm.settings import DRAFTLESS_METHODS, VllmSettings
 from kvgauge.engines.vllm.versions import VllmRules
 from kvgauge.errors import MissingFieldError
 from kvgauge.layers import LayerKind, Mechanism
 from kvgauge.units import GIB
+from kvgauge.values import dataclass
 
 _STATE = frozenset({LayerKind.RECURRENT, LayerKind.CONVOLUTION})
 

@@ -6,7 +6,7 @@ Sources: ``model_executor/layers/attention``, ``v1/kv_cache_interface.py`` and t
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 
 from kvgauge.architecture import ModelArchitecture
@@ -20,6 +20,7 @@ from kvgauge.engines.vllm.states import state_spec
 from kvgauge.errors import FeatureUnsupportedError
 from kvgauge.identity import Identity
 from kvgauge.layers import LayerCache, LayerKind, Role, Shard, Stream
+from kvgauge.values import dataclass
 
 _KINDS = {
     LayerKind.FULL: SpecKind.FULL,

@@ -7,12 +7,13 @@ development build counts as the release that it leads to.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from kvgauge.engines.versions import too_old
 from kvgauge.errors import InvalidRequestError
+from kvgauge.values import dataclass
 
 Tokens = Literal["blocks", "by_group", "concurrency"]
 StateCaching = Literal["one", "off", "all", "align"]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from kvgauge.errors import InvalidFieldError
 from kvgauge.layers import Axis, Counted, LayerCache, LayerKind, Mechanism
 from kvgauge.readers.gguf.metadata import Metadata
@@ -16,6 +14,7 @@ from kvgauge.readers.streams import (
     latent_streams,
 )
 from kvgauge.readers.values import MAX_HEADS
+from kvgauge.values import dataclass
 
 _HEAD_KEYS = ("attention.head_count_kv", "attention.head_count")
 _WIDTH_KEYS = ("attention.key_length", "attention.value_length")

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import cast
 
@@ -27,6 +26,7 @@ from kvgauge.readers.hf import read_config
 from kvgauge.readers.hf.config import ConfigView, ReadLog
 from kvgauge.readers.hf.nesting import language_view
 from kvgauge.readers.values import is_int, short
+from kvgauge.values import dataclass
 
 Metadata = dict[str, object]
 

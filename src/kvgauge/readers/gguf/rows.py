@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import cast
 
 from kvgauge.data import read_data
+from kvgauge.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

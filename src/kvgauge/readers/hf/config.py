@@ -7,10 +7,11 @@ that contradict each other become one clear error that names the field.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from kvgauge.errors import InvalidFieldError, MissingFieldError
 from kvgauge.readers.values import MAX_HEADS, MAX_LAYERS, MAX_WIDTH, MAX_WINDOW, as_count, is_int, short
+from kvgauge.values import dataclass
 
 #: Spellings of one fact, the first present and not null wins.
 ALIASES: dict[str, tuple[str, ...]] = {

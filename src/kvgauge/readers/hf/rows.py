@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from typing import cast
 
 from kvgauge.data import read_data, read_row
+from kvgauge.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from kvgauge.errors import InvalidFieldError, UnknownArchitectureError
 from kvgauge.readers.values import short
+from kvgauge.values import dataclass
 
 #: Words of configs -> what the layer keeps. "state" is any recurrence; which one, the geometry fields say.
 WORDS = {

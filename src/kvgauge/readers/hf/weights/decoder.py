@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 from kvgauge.errors import InvalidFieldError
@@ -18,6 +17,7 @@ from kvgauge.readers.hf.weights.sparse import has_experts
 from kvgauge.readers.hf.weights.symbols import LayerFacts
 from kvgauge.readers.hf.words import KINDS, LayerPattern
 from kvgauge.readers.values import MAX_LAYERS, MAX_WIDTH, is_int
+from kvgauge.values import dataclass
 
 _ATTENDS = frozenset({"full", "sliding", "chunked"})
 _RAW = ("layer_types", "layers_block_type")

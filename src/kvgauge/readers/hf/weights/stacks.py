@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from kvgauge.errors import InvalidFieldError
 from kvgauge.readers.hf.config import ConfigView
 from kvgauge.readers.hf.weights.symbols import LayerFacts, Symbols
 from kvgauge.readers.hf.weights.tables import Block, TensorLine, block
+from kvgauge.values import dataclass
 from kvgauge.weights import TensorFamily, WeightShard
 
 #: Tensor name -> dotted path -> value.

@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from typing import cast
 
 from kvgauge.data import read_data
+from kvgauge.values import dataclass
 from kvgauge.weights import Part, WeightShard
 
 
