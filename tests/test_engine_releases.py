@@ -197,3 +197,39 @@ def test_a_config_without_a_class_says_nothing():
         assert not any(code.startswith("engine_model") for code in notes_of(result)), named
     newer = kvgauge.size({**config, "architectures": ["NewForCausalLM"]}, engine="vllm@0.40.0")
     assert "engine_model_plugin" not in notes_of(newer)
+
+
+NVFP4, MXFP4, FP8 = "nvidia/Gemma-4-31B-IT-NVFP4", "openai/gpt-oss-20b", "Qwen/Qwen3-8B-FP8"
+
+
+@pytest.mark.parametrize(
+    ("model", "engine", "card", "hint"),
+    [
+        # get_min_capability of the methods in the releases: 10.0, 8.0, 7.5 in turn
+        (NVFP4, "sglang@0.5.12", "H200", "0.5.13 and later run them there"),
+        (NVFP4, "sglang@0.5.13", "H200", None),
+        (NVFP4, "sglang@0.5.23", "A100 SXM4 80GB", None),
+        (NVFP4, "sglang@0.5.12", "B200", None),
+        (NVFP4, "vllm@0.33.0", "A100 SXM4 80GB", None),
+        (FP8, "vllm@0.13.0", "T4", "0.14.0 and later run them there"),
+        (FP8, "vllm@0.14.0", "T4", None),
+        (FP8, "sglang@0.5.23", "T4", "other weights, or another card"),
+        (MXFP4, "vllm@0.33.0", "T4", "other weights, or another card"),
+        (MXFP4, "vllm@0.33.0", "A100 SXM4 80GB", None),
+    ],
+)
+def test_weights_that_a_release_does_not_run_on_a_card(model, engine, card, hint):
+    def fit():
+        return kvgauge.fit(loaded(model), engine=engine, gpu=card, context=1024, kv_dtype="bf16")
+
+    if hint is None:
+        assert fit().verdict.required_bytes > 0
+        return
+    with pytest.raises(FeatureUnsupportedError, match="weights from compute capability") as caught:
+        fit()
+    assert caught.value.hint == hint
+
+
+def test_plan_offers_no_card_that_the_weights_do_not_run_on():
+    found = kvgauge.plan(loaded(NVFP4), engine="sglang@0.5.12", gpu="H200,B200", context=4096)
+    assert {option.device.name for option in found.options if not option.fit.weights.what_if} == {"B200"}

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from kvgauge.architecture import ModelArchitecture, Note
 from kvgauge.cache import CacheAnswer
+from kvgauge.engine_weights import refuse_weights
 from kvgauge.engines import load_engine
 from kvgauge.launch_lines import with_command
 from kvgauge.models import Model, ModelLike, load
@@ -154,7 +155,8 @@ def weigh_request(
         like: those of a like request; where they are equal, they are taken, with what they have worked out.
 
     Raises:
-        KvgaugeError: the scheme is not known or not possible, or a shape can't be divided over the ranks.
+        KvgaugeError: the scheme is not known or not possible, a shape can't be divided over the ranks, or the
+            engine does not run the weights on the card.
     """
     if without:
         return None, ()
@@ -168,6 +170,8 @@ def weigh_request(
         cut=lambda experts: engine.shard_policy(prepared.architecture, setup, experts),
         like=like,
     )
+    if weighed is not None:
+        refuse_weights(request.engine, request.engine_version, setup.card, weighed.stored.scheme)
     offload = engine.offload(request.engine_args, request.engine_version, prepared.setup)
     if weighed is not None and offload is not None:
         placed = _offloaded(weighed, offload, prepared.architecture)

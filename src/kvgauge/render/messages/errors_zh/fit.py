@@ -56,6 +56,12 @@ TABLE: Mapping[str, str] = {
     "write it like 4 or 1.5": "写作 4 或 1.5 这样",
     "{0} {1} has no {2}": "{0} {1} 没有 {2}",
     "{0} and later have it": "{0} 及以后的版本有",
+    "{0} {1} runs {2} weights from compute capability {3} on; {card?} has {4}": (
+        "{0} {1} 从计算能力 {3} 起才能运行 {2} 权重；{card?} 为 {4}"
+    ),
+    "the card": "该显卡",
+    "{0} and later run them there": "{0} 及以后的版本可以",
+    "other weights, or another card": "请换权重，或换显卡",
     "{0} {1} does not load {2}": "{0} {1} 不能加载 {2}",
     "{0} to {1} have it": "{0} 至 {1} 有",
     "{0} says it there": "那里用 {0}",
