@@ -23,6 +23,7 @@ from kvgauge.layers import LayerCache, LayerKind, Mechanism
 from kvgauge.readers.gguf import written
 from kvgauge.readers.gguf.rows import ArchitectureRow, architecture_row
 from kvgauge.readers.hf import read_config
+from kvgauge.readers.hf.block_configs import block_widths
 from kvgauge.readers.hf.config import ConfigView, ReadLog
 from kvgauge.readers.hf.nesting import language_view
 from kvgauge.readers.values import is_int, short
@@ -168,6 +169,9 @@ def _keys(
     steps = _mtp_steps(model) if row.mtp else ()
     layers = [*_by_layer(model.layers, model.num_layers), *steps]
     keys: Metadata = {"block_count": len(layers), **sizes}
+    hidden = sizes.get("embedding_length")
+    if view.items("block_configs") is not None and is_int(hidden):
+        keys["feed_forward_length"] = block_widths(view, model.num_layers, hidden)
     if model.context_limit_tokens:
         keys["context_length"] = model.context_limit_tokens
     if steps:

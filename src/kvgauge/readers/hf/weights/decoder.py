@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 
-from kvgauge.errors import InvalidFieldError
+from kvgauge.readers.hf.block_configs import block_ffn
 from kvgauge.readers.hf.config import ConfigView
 from kvgauge.readers.hf.decoder import layer_owners
 from kvgauge.readers.hf.mixers.attention import attention_geometry, overlaid, per_layer_table, query_heads
@@ -21,7 +21,6 @@ from kvgauge.values import dataclass
 
 _ATTENDS = frozenset({"full", "sliding", "chunked"})
 _RAW = ("layer_types", "layers_block_type")
-MAX_FACTOR = 1024
 _UNIQUE = ("per_layer_config", "block_configs")
 
 
@@ -89,7 +88,7 @@ class DecoderLayers:
             "moe": int(self.sparse and self._has_experts(index)),
             "indexed": int(_indexed(self.view, index, self.count, word)),
             "shared": int(shared),
-            "block_ffn": lambda: _block_ffn(self.view, index),
+            "block_ffn": lambda: block_ffn(self.view, index),
             **self._own_fields(index),
             **self._geometry(index, parts[0]),
         }
@@ -150,24 +149,6 @@ def _raw_word(view: ConfigView, index: int) -> str:
     letters = view.text("hybrid_override_pattern") or ""
     letters = letters.split("|")[0] if "/" not in letters else letters.replace("/", "")
     return {"*": "attention", "M": "mamba", "E": "moe", "-": "mlp"}.get(letters[index : index + 1], "")
-
-
-def _block_ffn(view: ConfigView, index: int) -> float:
-    """Nemotron-NAS: the MLP's width as a multiple, 0 where the block has none."""
-    blocks = view.items("block_configs") or ()
-    block = blocks[index] if index < len(blocks) else None
-    ffn = block.get("ffn") if isinstance(block, Mapping) else None
-    factor = ffn.get("ffn_mult") if isinstance(ffn, Mapping) else None
-    if not isinstance(ffn, Mapping) or (factor is None and not ffn.get("no_op")):
-        raise view.missing(f"block_configs[{index}].ffn", "gives the width of the MLP")
-    where = view.path + "block_configs"
-    if ffn.get("replace_with_linear"):
-        raise InvalidFieldError("an MLP replaced by a linear map is not known", field=where)
-    if ffn.get("no_op"):
-        return 0
-    if isinstance(factor, bool) or not isinstance(factor, int | float) or not 0 <= factor <= MAX_FACTOR:
-        raise InvalidFieldError("ffn_mult must be a positive number", field=where)
-    return factor
 
 
 def _indexed(view: ConfigView, index: int, count: int, word: str) -> bool:
