@@ -51,7 +51,7 @@ NOT_SHOWN = {
     "Several machines read the model from a volume of this name, under hf/.",
     "start {}",
     "4 B × {} logits × {} sequence{}", "{} to {} B", "{} + {} B", " × {} streams", "{} layer{} × {} {} × {}",
-    "kernels and workspaces that come with the weights", "four start-up logs",
+    "kernels and workspaces that come with the weights", "seven start-up logs",
     "a tenth of the weights, by a rule of thumb",
     ", which {}", ", which {} can't be read without", " and {} more", "{} or is private",
     "if it is private, set MODELSCOPE_API_TOKEN; or {}",

@@ -38,7 +38,7 @@ CASES: dict[str, tuple[dict[str, str], set[str]]] = {
     ),
     "vllm_0.19.0_tp2": ({"gpu": "H100"}, {"kv_bytes_per_token", "kv_tokens", "max_concurrency", "weights"}),
     "vllm_0.10_refused": ({"gpu": "RTX 4090"}, {"kv_needed"}),
-    "sglang_tp4": ({"gpu": "L4"}, {"kv_bytes_per_token", "kv_tokens", "kv_cache_mib", "pool"}),
+    "sglang_tp4": ({"gpu": "L4"}, {"kv_bytes_per_token", "kv_cache_mib", "pool"}),
     "llamacpp_qwen35moe": (
         {"model": "Qwen/Qwen3.5-35B-A3B"},
         {"kv_bytes_per_token", "kv_cache_mib", "state_mib"},
@@ -71,6 +71,14 @@ def test_figures_of_each_log(name):
     assert {line.quantity for line in answer.lines if line.verdict == "agrees"} >= exact
     assert all(line.measured is not None for line in answer.lines)
     assert answer.engine["name"] in name.replace("_", "-") or name.startswith(("llamacpp", "ollama"))
+
+
+def test_tokens_of_sglang_are_predicted_from_end_to_end():
+    lines = {line.quantity: line for line in verify(LOGS / "sglang_tp4.log", gpu="L4").last.lines}
+    tokens = lines["kv_tokens"]
+    assert tokens.verdict == "in_range", tokens
+    assert abs(tokens.predicted / tokens.measured - 1) < 0.02  # free memory, share and weights alone
+    assert abs(lines["weights"].predicted / lines["weights"].measured - 1) < 0.003
 
 
 @pytest.mark.parametrize("name", CASES)

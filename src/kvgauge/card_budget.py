@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import field, replace
 from fractions import Fraction
+from functools import partial
 from math import ceil, hypot
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
 #: Share that loaded weights may be off by: tensors, tables and rounding are known, kernels' copies are not.
 WEIGHTS_OFF = 0.01
 _MEMORY, _WEIGHTS = "memory", "weights"
+#: What is taken before a model is loaded.
+_BEFORE = frozenset({"context", "groups"})
 
 
 class Spread(NamedTuple):
@@ -73,10 +76,10 @@ class Rank:
         return tuple(term for term in self.terms if term.held)
 
 
-#: What SGLang finds gone after loading beside the tensors (its "mem usage"): least, median and most of four
-#: start-up logs (sglang-001, -011, -019, -035), with half of the spread added at each end.
+#: What SGLang finds gone after loading beside its tensors' segments (its "mem usage"): least, median, most
+#: of seven start-up logs (sglang-001, -011, -019, -035, -066, sgl-project/sglang#4826, #18263).
 _LOADING = "loading"
-_LOADING_GIB = (0.0, 0.115, 0.39)
+_LOADING_GIB = (0.0, 0.01, 0.2)
 
 
 def loading() -> Estimate:
@@ -85,7 +88,7 @@ def loading() -> Estimate:
 
     low, central, high = (int(size * GIB) for size in _LOADING_GIB)
     words = "kernels and workspaces that come with the weights"
-    return Estimate(_LOADING, "runtime", central, low, high, "measured", 4, words, "four start-up logs")
+    return Estimate(_LOADING, "runtime", central, low, high, "measured", 7, words, "seven start-up logs")
 
 
 class _Rules(NamedTuple):
@@ -129,7 +132,7 @@ def _sglang_left(asked: SglangCapacity, sizes: Sizes, terms: tuple[Estimate, ...
 
 def _before(sizes: Sizes, terms: tuple[Estimate, ...]) -> int:
     """Return what is free before a model is loaded."""
-    return sizes[_MEMORY] - _total(sizes, tuple(term for term in terms if term.name == "context"))
+    return sizes[_MEMORY] - _total(sizes, tuple(term for term in terms if term.name in _BEFORE))
 
 
 def _trtllm_left(asked: TrtllmCapacity, sizes: Sizes, terms: tuple[Estimate, ...]) -> int:
@@ -377,12 +380,16 @@ def loaded_weights(prepared: Prepared, weighed: WeightAnswer) -> tuple[int, ...]
     if weighed.placement:
         sizes = tuple(size for place, size in weighed.placement if place != "host")
         return (*sizes, *(0,) * (max(1, request.parallelism.pipeline) - len(sizes)))
-    if request.engine != "vllm" or not weighed.stored.families:
+    if request.engine not in ("vllm", "sglang") or not weighed.stored.families:
         return weighed.per_rank_bytes
-    from kvgauge.engines.vllm_load import loaded_bytes  # noqa: PLC0415 - one engine is loaded
+    from kvgauge.engines import sglang_load, vllm_load  # noqa: PLC0415 - other engines need none
     from kvgauge.readers.hf.rotary import read_rotary  # noqa: PLC0415 - as above
 
-    rotary = read_rotary(prepared.model.raw.config)
+    rotary, loaded_bytes = read_rotary(prepared.model.raw.config), vllm_load.loaded_bytes
+    if request.engine == "sglang":
+        card = prepared.setup.card
+        is_cuda = card is None or card.capability is not None
+        loaded_bytes = partial(sglang_load.loaded_bytes, wide_tables=is_cuda)
     kind, spread = prepared.architecture.model_type, request.parallelism
     stages = (
         loaded_bytes(weighed.rank_tensors(stage), rotary, model_type=kind) for stage in range(spread.pipeline)

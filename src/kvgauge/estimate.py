@@ -25,6 +25,7 @@ from kvgauge.overhead_terms import (
     coefficients,
     estimated_graphs,
     forward_pass,
+    joined_ranks,
     logits_bytes,
     sampling_state,
 )
@@ -159,7 +160,9 @@ def _sglang(widths: Widths | None, running: Running, found: Coefficients, kind: 
             words = f"{running.graph_sizes} batch sizes x {widths.layers} layers"
             yield _made("graphs", "graphs", graphs, words)
     yield _made("buffers", "runtime", _plain(found["buffers"]), "buffers of batches and attention")
-    yield _made("context", "runtime", _plain(found["context"]), "the driver's context and process groups")
+    if running.tensor * running.pipeline > 1:
+        yield _made("groups", "runtime", joined_ranks(running, found["groups"]), "groups of ranks")
+    yield _made("context", "runtime", _plain(found["context"]), "the driver's context")
 
 
 def _tensorrt_llm(

@@ -21,6 +21,7 @@ _TERM = {
     "graph_estimate": "graph_estimate",
     "context": "context",
     "buffers": "buffers",
+    "groups": "groups",
 }
 
 #: Share that weights may be off by where no log prints them.

@@ -60,7 +60,19 @@ def fit(records: Sequence[Record]) -> dict[str, Any]:
             members = [r for r in own if r.quantity == quantity]
             if members:
                 found[engine][quantity] = solve(members)
+        joined = [r for r in own if r.quantity == "groups"]
+        if joined:
+            found[engine]["groups"] = _groups(joined)
     return found
+
+
+def _groups(records: list[Record]) -> dict[str, Any]:
+    """Return what joining the ranks takes: for each rank where they are linked, else at all."""
+    linked = [replace(r, figure_bytes=r.figure_bytes / r.running.tensor) for r in records if r.running.linked]
+    return {
+        "linked": _range_of(linked),
+        "apart": _range_of([r for r in records if not r.running.linked]),
+    }
 
 
 def _vllm(used: list[Record]) -> dict[str, Any]:

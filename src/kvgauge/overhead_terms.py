@@ -247,6 +247,17 @@ def estimated_graphs(widths: Widths, running: Running, found: Coefficients) -> R
     )  # fmt: skip
 
 
+def joined_ranks(running: Running, row: Mapping[str, Any]) -> Range:
+    """Return what joining ranks takes of each: buffers for every other where they are linked (NCCL)."""
+    ranks = running.tensor * running.pipeline
+    kind, count = ("linked", ranks) if running.linked else ("apart", 1)
+    found = row[kind]
+    sizes = (count * found[name] for name in ("low", "bytes", "high"))
+    low, central, high = sizes
+    grade = "measured" if found["records"] else "assumed"
+    return Range(low, central, high, grade, found["records"], found["source"])
+
+
 def beside_torch(running: Running, table: list[dict[str, Any]]) -> Range:
     """Return what communication and libraries hold."""
     row = table[matching(running, table)]

@@ -2,13 +2,14 @@
 
 A request is rounded to 512 bytes and served from a segment; what is left of the segment is split off, or
 counted with the tensor where it is too small (c10/cuda/CUDACachingAllocator.cpp: ``round_size``,
-``get_allocation_size``, ``should_split``; the same for HIP). Start-up logs of engines print this count.
+``get_allocation_size``, ``should_split``; the same for HIP). Start-up logs of engines print this count, or,
+where they ask the device what is free, whole segments.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 _MIB = 1 << 20
 #: Requests are multiples of it (kMinBlockSize).
@@ -31,8 +32,22 @@ def allocated_bytes(sizes: Iterable[int]) -> int:
     >>> allocated_bytes([int(12.5 * mib)]) / mib  # of 14, one and a half are
     12.5
     """
+    return sum(block for block, _ in _placed(sizes))
+
+
+def reserved_bytes(sizes: Iterable[int]) -> int:
+    """Return the bytes of the segments that such tensors take from the device, whole ones.
+
+    >>> mib = 1 << 20
+    >>> reserved_bytes([int(12.5 * mib)]) / mib, reserved_bytes([mib // 2] * 3) / mib
+    (14.0, 2.0)
+    """
+    return sum(segment for _, segment in _placed(sizes))
+
+
+def _placed(sizes: Iterable[int]) -> Iterator[tuple[int, int]]:
+    """Yield (bytes counted, bytes of a new segment or 0) of each tensor."""
     free: dict[bool, list[int]] = {True: [], False: []}
-    total = 0
     for size in sizes:
         request = -(-size // _BLOCK_BYTES) * _BLOCK_BYTES
         if not request:
@@ -40,13 +55,13 @@ def allocated_bytes(sizes: Iterable[int]) -> int:
         is_small = request <= _SMALL_BYTES
         pool = free[is_small]
         place = bisect_left(pool, request)
-        block = pool.pop(place) if place < len(pool) else _segment_bytes(request)
+        segment = 0 if place < len(pool) else _segment_bytes(request)
+        block = segment or pool.pop(place)
         left = block - request
         if left >= _BLOCK_BYTES if is_small else left > _SMALL_BYTES:
             insort(pool, left)
             block = request
-        total += block
-    return total
+        yield block, segment
 
 
 def _segment_bytes(request: int) -> int:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from kvgauge.render.clean import clean
 from kvgauge.render.view import View, plain, table
 from kvgauge.replay.figures import UNITS
-from kvgauge.replay.outcomes import BY_RULE, AccuracyResult, Outcome, Row, cause_of
+from kvgauge.replay.outcomes import AccuracyResult, Outcome, Row, cause_of
 from kvgauge.units import GIB
 
 if TYPE_CHECKING:
@@ -35,9 +35,6 @@ _NAMED = ("accuracy_record", "accuracy_quantity", "accuracy_predicted", "accurac
 #: Beyond this many figures that do not agree, the rest is counted.
 MAX_NAMED = 40
 _NONE = "-"
-#: Quantities whose every figure that does not agree has a cause in a table; the others are estimates with
-#: a range.
-CAUSED = BY_RULE | {"weights"}
 
 
 def draw_accuracy(result: AccuracyResult, view: View) -> str:
@@ -182,7 +179,12 @@ def _shown(names: Sequence[str], rows: Iterable[dict[str, str]], view: View) -> 
 
 def _is_outside(each: Outcome) -> bool:
     """Whether a pool lies outside the range that was predicted."""
-    return each.quantity == "pool" and each.is_held is False
+    return each.quantity in ("pool", "kv_tokens") and each.is_held is False
+
+
+def has_cause(each: Outcome) -> bool:
+    """Whether a figure that does not agree stands in the table of causes: of a rule, or outside its range."""
+    return each.by_rule or each.quantity == "weights" or _is_outside(each)
 
 
 def markdown_of(result: AccuracyResult, view: View) -> dict[str, str]:
@@ -191,7 +193,7 @@ def markdown_of(result: AccuracyResult, view: View) -> dict[str, str]:
     from kvgauge.render.sheet import Sheet  # noqa: PLC0415
 
     table_of, *others = accuracy_sheet(result, view).blocks
-    every = [each for each in result.disagreeing if each.quantity in CAUSED or _is_outside(each)]
+    every = [each for each in result.disagreeing if has_cause(each)]
     causes = _shown(_NAMED, (named_cells(each, view) for each in every), view)
     return {
         "total": f"{total_line(result, view)}.\n",

@@ -15,7 +15,7 @@ from kvgauge.replay.figures import SKIPS, UNITS, Figure, Skip
 from kvgauge.replay.records import QUANTITIES, Record
 
 BASES = ("hard", "default", "soft")
-#: Quantities that rules give; the others are estimates.
+#: Quantities that rules give; the others are estimates, and so is a figure of these that has a range.
 BY_RULE = frozenset(QUANTITIES[:7])
 _OPTIMISTIC_GIB = 0.5
 STATUSES = ("exact", "within", "off", "skipped")
@@ -48,6 +48,11 @@ class Outcome:
     reason: str = ""
     cause: str = ""
     because: str = ""
+
+    @property
+    def by_rule(self) -> bool:
+        """Whether a rule gives the figure, rather than an estimate with a range."""
+        return self.quantity in BY_RULE and self.low is None
 
     @classmethod
     def of(
@@ -182,13 +187,11 @@ class AccuracyResult:
     @property
     def named(self) -> tuple[Outcome, ...]:
         """The figures with stated inputs that rules give, and that are not exact."""
-        return tuple(each for each in self.disagreeing if each.basis == "hard" and each.quantity in BY_RULE)
+        return tuple(each for each in self.disagreeing if each.basis == "hard" and each.by_rule)
 
     def exact_of_rules(self, basis: str = "hard") -> tuple[int, int]:
         """Return (exact, all) of the figures that rules give, of one basis."""
-        own = [
-            e for e in self.outcomes if e.basis == basis and e.quantity in BY_RULE and e.status != "skipped"
-        ]
+        own = [e for e in self.outcomes if e.basis == basis and e.by_rule and e.status != "skipped"]
         return sum(each.status == "exact" for each in own), len(own)
 
     @property
@@ -220,7 +223,7 @@ def _row(key: tuple[str, str, str], members: Iterable[Outcome]) -> Row:
     ]
     ranged = [each for each in members if each.is_held is not None]
     # A pool that is smaller than predicted disappoints; any other estimate, where it is larger.
-    sign = 1 if key[1] == "pool" else -1
+    sign = 1 if key[1] in ("pool", "kv_tokens") else -1
     beyond = [sign * ((e.predicted or 0.0) - (e.measured or 0.0)) for e in ranged]
     widths = [(e.high or 0.0) - (e.low or 0.0) for e in ranged]
     return Row(

@@ -34,7 +34,7 @@ _DOUBTS: Mapping[str, str] = MappingProxyType({
 _DEFAULTS = (
     "kv_cache_dtype auto", "kv_cache_dtype f16", "max_num_batched_tokens default", "prefix caching default",
     "graph sizes default", "token rule by version not stated", "version by date", "no speculation",
-    "state dtype of config", "window padding by build", "dsa default",
+    "state dtype of config", "window padding by build", "dsa default", "mem_fraction_static default",
 )  # fmt: skip
 
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from kvgauge.data import data_file
 from kvgauge.errors import KvgaugeError, MissingFieldError, UnknownArchitectureError
-from kvgauge.replay import llamacpp, memory, plain, sglang, tensorrt_llm, vllm, weights
+from kvgauge.replay import llamacpp, memory, plain, sglang, sglang_tokens, tensorrt_llm, vllm, weights
 from kvgauge.replay.figures import Figure, Skip
 from kvgauge.replay.models import ModelFinder
 from kvgauge.replay.outcomes import AccuracyResult, Outcome
@@ -33,7 +33,9 @@ _ENGINES: Mapping[str, _Engine] = MappingProxyType({
     "vllm": _Engine(vllm.replays, vllm.FIGURES, MappingProxyType({
         **_WEIGHTS, "pool": memory.pool, "activation": memory.activation, "graphs": memory.graphs,
     })),
-    "sglang": _Engine(sglang.replays, sglang.FIGURES, MappingProxyType(dict(_WEIGHTS))),
+    "sglang": _Engine(sglang.replays, sglang.FIGURES, MappingProxyType({
+        **_WEIGHTS, "kv_tokens": sglang_tokens.kv_tokens,
+    })),
     "tensorrt-llm": _Engine(tensorrt_llm.replays, tensorrt_llm.FIGURES, MappingProxyType(dict(_WEIGHTS))),
     "llama.cpp": _Engine(llamacpp.replays, llamacpp.FIGURES, MappingProxyType(dict(_WEIGHTS))),
 })  # fmt: skip

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
+from kvgauge.engines.release_days import released_by
 from kvgauge.engines.sglang import SglangPlan, SglangSettings, plan
 from kvgauge.engines.sglang.flags import parse_flags
 from kvgauge.engines.sglang.memory import static_bytes
@@ -61,7 +62,7 @@ def settings_of(record: Record) -> SglangSettings:
     version = next(
         (m[0] for name in ("engine_version", "engine_version_by_date")
          if (m := _VERSION.match(record.text(name) or ""))),
-        None,
+        released_by("sglang", record.text("date") or ""),
     )  # fmt: skip
     changes: dict[str, object] = {
         "gpu": gpu_class(record.text("gpu") or "") or DEFAULT_GPU,
@@ -137,18 +138,8 @@ def pool(replay: SglangReplay) -> Figure:
     return Figure(printed, ours, rounding + 2 * HALF_STEP, because="free memory and the static fraction")
 
 
-def kv_tokens(replay: SglangReplay) -> Figure:
-    """Tokens that the printed GiB of keys and values hold."""
-    printed, rounding = replay.cache()
-    measured = replay.tokens()
-    each = replay.found.printed_bytes_per_token
-    page = replay.found.page_size_tokens
-    return Figure(measured, printed * GIB / each - page, rounding * GIB / each + page, because=_each(replay))
-
-
 FIGURES: Mapping[str, Callable[[SglangReplay], Figure]] = MappingProxyType({
     "kv_bytes_per_token": bytes_per_token,
-    "kv_tokens": kv_tokens,
     "kv_cache_mib": cache_size,
     "state_mib": state_size,
     "pool": pool,

@@ -13,6 +13,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from kvgauge.card_budget import loading
+from kvgauge.engines import sglang_load
 from kvgauge.engines.vllm.devices import DEFAULT_GPU
 from kvgauge.engines.vllm_load import loaded_bytes
 from kvgauge.engines.vllm_weights import shard_policy
@@ -49,6 +50,8 @@ _MODEL_SIZE = re.compile(r"([\d.]{1,12}) (GiB|MiB)")
 _BITS = re.compile(r"([\d.]{1,12}) BPW")
 #: A label may stand for a recipe whose bits are this far from it.
 _FAR = 0.15
+#: Devices that are not CUDA's.
+_OTHER_MAKERS = re.compile(r"\b(?:AMD|MI\d{2,3}\w*|XPU|NPU|MUSA|Gaudi|Ascend)\b", re.I)
 #: Engines load a 32-bit model in 16 bits unless told otherwise.
 _SIXTEEN_BIT = replace(THEORY, loaded_as={"f32": "bf16"})
 
@@ -64,11 +67,8 @@ def weights(record: Record, finder: ModelFinder) -> Figure:
     measured, rounding = _measured(record)
     model, scheme = model_of(record, finder)
     stored = stored_of(model, scheme)
-    ours = (
-        _vllm_bytes(record, model, stored, scheme)
-        if record.family == "vllm"
-        else _plain_bytes(record, stored)
-    )
+    counts = {"vllm": _vllm_bytes, "sglang": sglang_bytes}.get(record.family, _plain_bytes)
+    ours = counts(record, model, stored, scheme)
     because = scheme or stored.scheme
     if record.family != "sglang":
         return Figure(measured, ours / GIB, rounding, because=because)
@@ -165,8 +165,25 @@ def _capability(record: Record) -> tuple[int, int] | None:
     return (8, 0) if "marlin" in note or record.flag("marlin", within="extra") else None
 
 
-def _plain_bytes(record: Record, stored: StoredWeights) -> int:
-    told = sglang.settings_of(record) if record.family == "sglang" else tensorrt_llm.settings_of(record)
+def sglang_bytes(record: Record, model: Model, stored: StoredWeights, scheme: str = "") -> int:
+    """Return what SGLang finds gone of the fullest rank's device after loading."""
+    del scheme
+    told = sglang.settings_of(record)
+    layout = Parallelism(told.tensor, told.pipeline)
+    rotary, depth = read_rotary(model.raw.config), model.architecture.num_layers
+    is_cuda = told.gpu.capability is not None and not _OTHER_MAKERS.search(record.text("gpu") or "")
+    return max(
+        sglang_load.loaded_bytes(
+            rank_tensors(stored, layout, num_layers=depth, policy=_SIXTEEN_BIT, stage=stage), rotary,
+            model_type=model.architecture.model_type, wide_tables=is_cuda,
+        )
+        for stage in range(layout.pipeline)
+    )  # fmt: skip
+
+
+def _plain_bytes(record: Record, model: Model, stored: StoredWeights, scheme: str) -> int:
+    del model, scheme
+    told = tensorrt_llm.settings_of(record)
     layout = Parallelism(told.tensor, told.pipeline)
     depth = max((max(item.family.layers, default=0) for item in stored.families), default=0) + 1
     return max(rank_bytes(stored, layout, num_layers=depth, policy=_SIXTEEN_BIT))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from kvgauge.replay.outcomes import BY_RULE, Outcome
+from kvgauge.replay.outcomes import Outcome
 from kvgauge.replay.records import Record
 from kvgauge.replay.replaying import outcomes
 from kvgauge.verification.asking import RANK_FLAGS, Asked
@@ -47,8 +47,8 @@ class Explanation:
 
 def explain(asked: Asked, found: tuple[Outcome, ...]) -> Explanation | None:
     """Return the first setting under which most of the figures that rules give agree; None if none helps."""
-    off = {each.quantity for each in found if each.quantity in BY_RULE and each.status in ("off", "within")}
-    agreeing = {each.quantity for each in found if each.quantity in BY_RULE and each.status == "exact"}
+    off = {each.quantity for each in found if each.by_rule and each.status in ("off", "within")}
+    agreeing = {each.quantity for each in found if each.by_rule and each.status == "exact"}
     if not off:
         return None
     best: Explanation | None = None

@@ -70,11 +70,11 @@ def memory_defaults(
     memory = memory_mib(settings.gpu)
     tier = next(tier for tier in rules.tiers if memory < tier.below_mib)
     chunk = settings.chunked_prefill_tokens or tier.chunk
-    images = _has_images(architecture, settings)
+    images = _has_images(architecture, settings, rules)
     batch = _graph_batch(architecture, settings, tier, images=images)
     told = settings.mem_fraction is not None
     fraction = (
-        float(settings.mem_fraction)
+        float(settings.mem_fraction) * (rules.flat_multimodal if images and rules.told_multimodal else 1)
         if settings.mem_fraction is not None
         else _fraction(architecture, settings, rules, memory, chunk, batch, images=images)
     )
@@ -89,8 +89,9 @@ def memory_defaults(
     )
 
 
-def _has_images(architecture: ModelArchitecture, settings: SglangSettings) -> bool:
-    return not settings.text_only and is_multimodal(architecture, asked=settings.multimodal)
+def _has_images(architecture: ModelArchitecture, settings: SglangSettings, rules: SglangRules) -> bool:
+    asked = settings.multimodal or rules.told_multimodal  # a flag of its own came later
+    return not settings.text_only and is_multimodal(architecture, asked=asked)
 
 
 def _is_large_hopper(settings: SglangSettings) -> bool:
@@ -146,7 +147,7 @@ def _fraction(
         found = _rank_fraction(settings, rules, memory)
     if not images or settings.role == "decode":
         return found
-    return found * 0.9 if rules.flat_multimodal else found * _tower_factor(architecture)
+    return found * (rules.flat_multimodal or _tower_factor(architecture))
 
 
 def _reserve(

@@ -64,7 +64,8 @@ class SglangRules:
             of card; or a reserve that is added up from chunk, graphs and ranks.
         prefill_graphs: prefill graphs enter the reserve.
         draft_reserve_gib: reserve for drafting, of a draft model of its own and of others.
-        flat_multimodal: multimodal models keep nine tenths of the fraction, whatever their tower.
+        flat_multimodal: share of the fraction that multimodal models keep, whatever their tower; 0 by tower.
+        told_multimodal: a fraction that is told is lowered by it too.
         multimodal_reserve: caches of image features are held back when the pool is sized.
         checkpoint_kv: ``auto`` asks the checkpoint's quantisation.
         index_budgeted: keys of a sparse index count when the pool is sized, and are printed with it.
@@ -86,7 +87,8 @@ class SglangRules:
     fraction: Fraction = "reserve"
     prefill_graphs: bool = True
     draft_reserve_gib: tuple[int, int] = (0, 0)
-    flat_multimodal: bool = False
+    flat_multimodal: float = 0.0
+    told_multimodal: bool = False
     multimodal_reserve: bool = True
     checkpoint_kv: bool = True
     index_budgeted: bool = True
@@ -117,10 +119,10 @@ _BEFORE: tuple[tuple[str, dict[str, object]], ...] = (
     ("0.5.4", {"index_budgeted": False, "state_slots": "given"}),
     ("0.5.3", {"fraction": "classes", "tiers": _TIERS_048, "checkpoint_kv": False,
                "draft_reserve_gib": (2, 2)}),
-    ("0.5.1", {"flat_multimodal": True, "state_slots": "none"}),
+    ("0.5.1", {"flat_multimodal": 0.9, "state_slots": "none"}),
     ("0.4.8", {"fraction": "ranks_and_memory", "tiers": _TIERS_043, "draft_reserve_gib": (0, 0)}),
     ("0.4.7", {"spare_request": True}),
-    ("0.4.6", {"fraction": "ranks"}),
+    ("0.4.6", {"fraction": "ranks", "flat_multimodal": 0.95, "told_multimodal": True}),
 )  # fmt: skip
 
 

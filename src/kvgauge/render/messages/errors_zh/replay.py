@@ -29,6 +29,7 @@ TABLE: Mapping[str, str] = {
     "{0} bits a weight": "每权重 {0} bit",
     "{0} cells": "{0} 个单元",
     "{0} sequences": "{0} 条序列",
+    "{0} of {1} GiB free, less {2} of weights": "空闲 {1} GiB 的 {0}，减去权重 {2}",
     "{0} of {1} GiB, less {2} of weights and the terms beside them": (
         "{1} GiB 的 {0}，减去权重 {2} 与其余各项"
     ),
