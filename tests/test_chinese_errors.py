@@ -137,7 +137,7 @@ COMMANDS = [
     "Qwen/Qwen3-8B --refresh --offline", "Qwen/Qwen3-8B --revision ../x", "./broken.json --revision x",
     "./broken.json", "./twice.json", "./empty.json", "./list.json", "./deep.json", "./bytes.json",
     "./lora.json", "./bert.json", "./mamba.json", "./model.gguf", "./m-00002-of-00001.gguf",
-    "compare", "compare nope ./nope.json", "a b c", "serve --port 99999", "serve --host 192.0.2.1", "serve --host a..b", "serve --port x", "Qwen/Qwen3-8B --gpu h100 --no-weights",
+    "compare", "compare nope ./nope.json", "a b c", "serve --port 99999", "serve --host 192.0.2.1", "serve --host a..b", "serve --port x", "plan Qwen/Qwen3-8B --gpu h100 --network 400g", "plan Qwen/Qwen3-8B --gpu h100 --no-weights --emit x", "fit Qwen/Qwen3-8B --gpu H100:-1", "plan Qwen/Qwen3-8B --gpu all,H100", "fit Qwen/Qwen3-8B --gpu V100 --engine vllm",
     "Qwen/Qwen3-8B --contxt 3", "Qwen/Qwen3-8B --quxx", "Qwen/Qwen3-8B --why=3", "Qwen/Qwen3-8B --units x",
     "Qwen/Qwen3-8B --sequences x", "Qwen/Qwen3-8B --sequences 0", "Qwen/Qwen3-8B --context 3q",
     "Qwen/Qwen3-8B --context 1.5", "Qwen/Qwen3-8B --context 99999999999m", "Qwen/Qwen3-8B --mtp",

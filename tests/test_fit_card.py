@@ -259,8 +259,13 @@ def test_memory_in_all_spellings(tmp_path):
 
 
 def test_what_is_refused():
-    with pytest.raises(FeatureUnsupportedError, match="without the weights"):
-        fitted(gpu="H100", no_weights=True)
+    shapeless = {
+        "model_type": "qwen3", "num_hidden_layers": 36, "num_attention_heads": 32, "num_key_value_heads": 8,
+        "head_dim": 128, "hidden_size": 4096, "torch_dtype": "bfloat16",
+    }  # fmt: skip
+    for words in ({}, {"no_weights": True}):
+        with pytest.raises(FeatureUnsupportedError, match="without the weights"):
+            kvgauge.fit(shapeless, gpu="H100", **words)
     with pytest.raises(InvalidRequestError, match="device"):
         fitted()
     for wrong in ("0", "x", "-1", "1e9", "9" * 40, ""):

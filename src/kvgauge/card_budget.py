@@ -377,6 +377,8 @@ def _room(rank: Rank) -> int:
 def loaded_weights(prepared: Prepared, weighed: WeightAnswer) -> tuple[int, ...]:
     """Return the bytes of every rank's weights as the engine counts them once loaded."""
     request = prepared.request
+    if weighed.elsewhere:
+        return weighed.per_rank_bytes
     if weighed.placement:
         sizes = tuple(size for place, size in weighed.placement if place != "host")
         return (*sizes, *(0,) * (max(1, request.parallelism.pipeline) - len(sizes)))

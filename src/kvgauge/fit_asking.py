@@ -31,12 +31,21 @@ if TYPE_CHECKING:
     from kvgauge.weight_answer import WeightAnswer
 
 
+#: What is to be known of an answer without the weights.
+WEIGHTS_ELSEWHERE = Note(
+    "weights_elsewhere",
+    "warning",
+    "the weights are left out: this is what GPUs hold that none of them lie on",
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Question:
     """Everything that a verdict follows from, as it was given; the fields are keywords of ``fit``.
 
     Args:
         scheme: ``weights`` of ``fit``.
+        no_weights: they lie on none of the devices.
     """
 
     model: Model
@@ -102,14 +111,16 @@ def pose(question: Question, like: Posed | None = None) -> Posed:
     prepared = prepare(
         question.model, options, engine=question.engine, engine_args=question.engine_args, card=card
     )
-    notes = (*_of_card(named, prepared.request.engine), *_idle(options, prepared, question.reserve))
+    notes = (*_of_card(named, prepared.request.engine), *idle_notes(options, prepared, question.reserve))
     asked = Search(prepared, None).capacity(prepared.request.workload)  # refuses before weights are cut
     weighed, weight_notes = weigh_request(
         prepared,
         scheme=question.scheme,
-        without=question.no_weights,
+        without=question.no_weights and prepared.setup.kv_memory_bytes is not None,
         like=None if like is None else like.weighed,
     )
+    if question.no_weights and weighed is not None:
+        weighed, weight_notes = replace(weighed, elsewhere=True), (*weight_notes, WEIGHTS_ELSEWHERE)
     plain, prepared = prepared, beside_weights(prepared, weighed)
     search, kept_notes = _search(prepared, named, weighed, question.reserve, like)
     if search.prepared is not plain:
@@ -125,7 +136,7 @@ def _of_card(named: NamedCard | None, engine: str) -> Iterator[Note]:
         yield from foreign_code_notes(engine, named.card.name, named.make)
 
 
-def _idle(options: Options, prepared: Prepared, reserve: int | str | None) -> Iterator[Note]:
+def idle_notes(options: Options, prepared: Prepared, reserve: int | str | None) -> Iterator[Note]:
     """Name the options that a given pool leaves without effect, or an engine without a share."""
     is_given = prepared.setup.kv_memory_bytes is not None
     if options.utilization is not None and (is_given or prepared.engine.reads_gguf):
@@ -239,4 +250,4 @@ def verdict_of(search: Search, asked: Capacity) -> Verdict:
     )
 
 
-__all__ = ["Posed", "Question", "pose", "verdict_of"]
+__all__ = ["WEIGHTS_ELSEWHERE", "Posed", "Question", "idle_notes", "pose", "verdict_of"]

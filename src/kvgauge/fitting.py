@@ -85,6 +85,7 @@ def fit(
         engine: ``name[@version]``; None is llama.cpp for a GGUF, else the newest vllm known, or what runs on
             the card where that does not.
         check: ``FitResult.exit_code`` is 3 where the load does not fit.
+        no_weights: they lie elsewhere: the devices hold cache and working memory alone; no line starts that.
         suggestions: say what would help where it does not; each is tried, which takes longer than the rest.
 
     The other keywords are those of ``size``.

@@ -47,7 +47,7 @@ PLAN: Mapping[str, Kinds] = {
     "model": _MODEL, "gpu": _TEXT, "memory": _TOKENS, "reserve": _TOKENS, "utilization": (float, int, str),
     "prompt_tokens": _TOKENS, "output_tokens": _TOKENS, "top": _COUNT,
     "split": _TEXT, "sram": _TEXT, "host_memory": _TOKENS, "network": _TEXT,
-    **{name: kinds for name, kinds in _LOAD.items() if name != "no_weights"}, **FINDING,
+    **_LOAD, **FINDING,
 }  # fmt: skip
 
 #: Keywords of ``kvgauge.verify`` beside the log.

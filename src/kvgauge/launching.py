@@ -69,7 +69,7 @@ def gpus_per_machine() -> int:
 def launch_of(posed: Posed, pool_bytes: int) -> Launch:
     """Return the command for a question, with a pool of so many bytes on each rank."""
     prepared = posed.search.prepared
-    if not is_loaded(prepared.notes):
+    if not is_loaded(prepared.notes) or (posed.weighed is not None and posed.weighed.elsewhere):
         return Launch("")
     word, notes = _model_word(posed)
     command = posed.asked.launch_command(word, pool_bytes)

@@ -124,7 +124,7 @@ def _demand(prepared: Prepared) -> Demand:
 
 def beside_weights(prepared: Prepared, weighed: WeightAnswer | None) -> Prepared:
     """Return the request with what its engine asks of the weights: matrices that wait on the host."""
-    placed = None if weighed is None else weighed.gguf
+    placed = None if weighed is None or weighed.elsewhere else weighed.gguf
     if placed is None or not (placed.host_matrix_bytes or placed.host_output_bytes):
         return prepared
     setup = replace(

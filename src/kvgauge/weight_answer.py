@@ -82,6 +82,7 @@ class WeightAnswer:
             checkpoint does not have, or only a total is stated.
         policy: how the engine cuts and pads weights; None: evenly.
         offload: layers of a GGUF on devices; None: all on one.
+        elsewhere: on none of the devices: only the shapes are of use.
     """
 
     stored: StoredWeights
@@ -93,10 +94,13 @@ class WeightAnswer:
     layout: GgufLayout | None = None
     policy: ShardPolicy | None = None
     offload: Offload | None = None
+    elsewhere: bool = False
 
     @cached_property
     def total_bytes(self) -> int:
         """Bytes of the whole model once, a tied head once, multi-token prediction where asked for."""
+        if self.elsewhere:
+            return 0
         return self.stored.num_bytes + (self.stored.mtp_bytes if self.mtp else 0)
 
     @property
@@ -148,6 +152,8 @@ class WeightAnswer:
         Raises:
             FeatureUnsupportedError: a shape can't be divided this way.
         """
+        if self.elsewhere:
+            return (0,) * (self.parallelism.pipeline * self.parallelism.tensor)
         if self.parallelism.num_gpus == self.parallelism.expert == 1 and self.policy is None:
             return (self.total_bytes,)
         if self.offload is not None:  # what lies on the host is on no device

@@ -117,7 +117,6 @@ _LATER_IN_FIT = tuple(row for row in LATER if row.name not in {own.name for own 
 #: Options that topics alone have.
 _OF_TOPICS = tuple(row for row in LEARN if row.name not in {VERIFY[0].name, *(own.name for own in LOAD)})
 _LATER_IN_PLAN = tuple(row for row in _LATER_IN_FIT if row.name not in {own.name for own in PLAN})
-_PLAN_LOAD = tuple(row for row in LOAD if row.name != "no_weights")
 _PLAN_FIT = tuple(row for row in FIT if row.name != "kv_memory")
 
 ALL = (
@@ -130,7 +129,7 @@ VERB_OPTIONS: dict[str, tuple[OptionRow, ...]] = {
     "compare": (*LOAD, MARKDOWN, *OUTPUT, *LATER),
     "explain": (*LOAD, MARKDOWN, *OUTPUT, *LATER),
     "fit": (*FIT, *LOAD, MARKDOWN, *OUTPUT, *_LATER_IN_FIT),
-    "plan": (*_PLAN_FIT, *PLAN, *_PLAN_LOAD, MARKDOWN, NDJSON, *OUTPUT, *_LATER_IN_PLAN),
+    "plan": (*_PLAN_FIT, *PLAN, *LOAD, MARKDOWN, NDJSON, *OUTPUT, *_LATER_IN_PLAN),
     "verify": (*VERIFY, MARKDOWN, *OUTPUT),
     "accuracy": (CONFIGS, MARKDOWN, *OUTPUT),
     "models": (MARKDOWN, *OUTPUT),

@@ -19,6 +19,7 @@ from kvgauge.cli.output import (
 from kvgauge.cli.progress import ProgressLine
 from kvgauge.cli.requests import size_keywords
 from kvgauge.errors import InvalidRequestError
+from kvgauge.planning.asking import refuse_unread
 from kvgauge.planning.plan import plan
 from kvgauge.render.answer_json import plan_json
 from kvgauge.render.clean import clean
@@ -39,7 +40,7 @@ def run_plan(settings: Settings, values: dict[str, Any]) -> int:
 
     Of several models each is answered on its own, in JSON one line each; exit code 1 where one failed.
     """
-    keywords = size_keywords({**values, "no_weights": False})
+    keywords = size_keywords(values)
     keywords |= {name: values[name] for name in _OWN if values[name] is not None}
     if values["ndjson"]:
         return _batch(settings, values, keywords)
@@ -94,6 +95,7 @@ def _emit(result: PlanResult, values: Mapping[str, Any]) -> tuple[Emitted, ...]:
         InvalidRequestError: there is no option, or the files can't be written.
     """
     if values["emit"] is None:
+        refuse_unread({"gpus_per_machine": values["gpus_per_machine"]}, "emit")
         return ()
     from kvgauge.emit import emit, job_of  # noqa: PLC0415 - few ask
 
@@ -102,7 +104,13 @@ def _emit(result: PlanResult, values: Mapping[str, Any]) -> tuple[Emitted, ...]:
         raise InvalidRequestError(
             "--emit has nothing to write: nothing holds the load", hint="kvgauge plan without it says why"
         )
-    per_machine = values["gpus_per_machine"] or -(-best.num_gpus // best.num_nodes)
+    if not best.fit.launch_command:
+        raise InvalidRequestError(
+            "--emit has nothing to start without the weights", hint="leave out --no-weights", field="emit"
+        )
+    per_machine = values["gpus_per_machine"]
+    if per_machine is None:
+        per_machine = -(-best.num_gpus // best.num_nodes)
     return emit(job_of(best.fit, gpus_per_machine=per_machine, vendor=best.device.vendor), values["emit"])
 
 

@@ -92,6 +92,13 @@ def parse_target(text: str, own: tuple[str, ...]) -> tuple[tuple[str, ...], str]
     ((('kserve',), 'out'), ((), 'out/qwen'))
     """
     words, equals, folder = text.partition("=")
+    if not text.strip():
+        raise InvalidRequestError("--emit names no folder", hint="--emit FOLDER", field="emit")
+    if text.startswith("-"):
+        raise InvalidRequestError(
+            f"--emit {text} names an option, no folder", hint=f"a folder of such a name is written ./{text}",
+            field="emit",
+        )  # fmt: skip
     names = [name.strip() for name in words.split(",")]
     known = {*systems_table()["systems"], "kubernetes", "all"}
     if equals and not set(names) <= known and re.fullmatch(_WORDS, words):

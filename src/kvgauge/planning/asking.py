@@ -40,6 +40,7 @@ class Asked:
         engine: ``name[@version]``.
         scheme: weights that are asked for.
         reserve: kept free on each GPU.
+        no_weights: they lie on none of the devices.
     """
 
     model: Model
@@ -48,6 +49,7 @@ class Asked:
     engine_args: str = ""
     scheme: str | None = None
     reserve: int | str | None = None
+    no_weights: bool = False
 
     @cached_property
     def rules(self) -> EngineRules:
@@ -114,7 +116,7 @@ class Asked:
     @cached_property
     def schemes(self) -> tuple[str, ...]:
         """Quantisations that the checkpoint does not offer, where none is asked for."""
-        if self.scheme is not None:
+        if self.scheme is not None or self.no_weights:
             return ()
         own = self.evaluator.weights_bytes(None)
         return tuple(word for word in self.rules.schemes if self.evaluator.weights_bytes(word) < own)
@@ -127,7 +129,9 @@ class Asked:
     @cached_property
     def published(self) -> Mapping[str, Asked]:
         """The same request of smaller published checkpoints, by name, where no weights are asked for."""
-        if self.scheme is not None or self.model.raw.overrides or self.prepared.engine.reads_gguf:
+        if self.scheme is not None or self.no_weights or self.prepared.engine.reads_gguf:
+            return {}
+        if self.model.raw.overrides:
             return {}
         found = smaller_checkpoints(self.model, self.evaluator.weights_bytes(None))
         return {model.raw.id: replace(self, model=model) for model in found}
@@ -135,7 +139,7 @@ class Asked:
     @cached_property
     def needs_nvidia(self) -> bool:
         """Whether some weights are in a format that only NVIDIA's cards have kernels for."""
-        stored = self.model.weighed.stored
+        stored = None if self.no_weights else self.model.weighed.stored
         names = set() if stored is None else {item.format.name for item in stored.families}
         return bool(names & plan_rules().nvidia_formats)
 
@@ -169,7 +173,25 @@ class Asked:
     def evaluator(self) -> Evaluator:
         """Who is asked."""
         kept = 0 if self.reserve is None else parse_size(self.reserve, what="reserve")
-        return Evaluator(self.model, self._free, self.engine, self.engine_args, self.scheme, kept)
+        return Evaluator(
+            self.model, self._free, self.engine, self.engine_args, self.scheme, kept, self.no_weights
+        )
+
+
+def refuse_unread(given: Mapping[str, object], missing: str) -> None:
+    """Refuse options that only another one reads, which is not there.
+
+    Raises:
+        InvalidRequestError: names the first of them.
+    """
+    for name, value in given.items():
+        if value is not None:
+            shown, other = name.replace("_", "-"), f"--{missing}"
+            raise InvalidRequestError(
+                f"--{shown} changes nothing without {other}",
+                hint=f"give {other} too, or leave it out",
+                field=name,
+            )
 
 
 def context_of(
@@ -197,4 +219,4 @@ def context_of(
     )
 
 
-__all__ = ["AXES", "Asked", "context_of"]
+__all__ = ["AXES", "Asked", "context_of", "refuse_unread"]

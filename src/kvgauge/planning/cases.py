@@ -159,6 +159,7 @@ class Evaluator:
         options: the load, without what is searched over.
         scheme: weights that the request asks for.
         reserve_bytes: to be kept free on each GPU.
+        no_weights: they lie on none of the devices.
     """
 
     model: Model
@@ -167,6 +168,7 @@ class Evaluator:
     engine_args: str = ""
     scheme: str | None = None
     reserve_bytes: int = 0
+    no_weights: bool = False
     _weighed: dict[object, WeightAnswer | KvgaugeError] = field(default_factory=dict, repr=False)
     _loaded: dict[int, list[tuple[int, ...]]] = field(default_factory=dict, repr=False)
     _terms: dict[object, dict[Running, tuple[Estimate, ...]]] = field(default_factory=dict, repr=False)
@@ -302,7 +304,7 @@ class Evaluator:
                 hint="--kv-memory 40GiB gives the pool on each GPU instead",
                 field="weights",
             )
-        return found
+        return replace(found, elsewhere=True) if self.no_weights else found
 
     def _search(
         self,

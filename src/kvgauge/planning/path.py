@@ -91,7 +91,8 @@ def _searched(walk: Walk) -> Iterator[PathStep]:
         yield _refused(alone)
     else:
         has_weights = alone.verdict is not None and alone.verdict.taken_bytes <= alone.verdict.available_bytes
-        yield _weights_step(walk, alone, fits=has_weights)
+        if not (walk.asked.no_weights and has_weights):
+            yield _weights_step(walk, alone, fits=has_weights)
         if has_weights:
             yield _cache_step(walk, alone)
             yield _copies_step(walk, alone)

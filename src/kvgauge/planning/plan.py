@@ -10,10 +10,11 @@ from kvgauge.default_engine import default_engine
 from kvgauge.engine_cards import foreign_code_notes
 from kvgauge.engines import parse_engine
 from kvgauge.errors import InvalidRequestError
+from kvgauge.fit_asking import WEIGHTS_ELSEWHERE, idle_notes
 from kvgauge.fitting import fit
 from kvgauge.launch_lines import with_command
 from kvgauge.models import ModelLike, load
-from kvgauge.planning.asking import AXES, Asked, context_of
+from kvgauge.planning.asking import AXES, Asked, context_of, refuse_unread
 from kvgauge.planning.cases import Case, Formats
 from kvgauge.planning.devices import PlanDevice, devices_of, named_devices
 from kvgauge.planning.path import Walk, decision_path, rack_step
@@ -68,6 +69,7 @@ def plan(
     shared_prefix: int | str | None = None,
     mtp: int | None = None,
     weights: str | None = None,
+    no_weights: bool = False,
     split: str | None = None,
     sram: str | None = None,
     host_memory: int | str | None = None,
@@ -99,6 +101,7 @@ def plan(
         tp, pp, dp, ep, dcp: ranks that are not to be searched over.
         kv_dtype: else the engine's own choice, and what halves it, are looked at.
         weights: a quantisation; else the checkpoint's own, then others, which are marked.
+        no_weights: they lie elsewhere: what is laid out is cache and working memory alone.
         split: other ways to divide the load, joined by commas: prefix, offload, disaggregated,
             attention-ffn, sram; ``all`` for all.
         sram: the card of the last two that holds weights in on-chip memory.
@@ -121,6 +124,8 @@ def plan(
         model, overrides=overrides, revision=revision, refresh=refresh, offline=offline, progress=progress
     )
     context = context_of(context, prompt_tokens, output_tokens)
+    if split is None:
+        refuse_unread({"sram": sram, "host_memory": host_memory, "network": network}, "split")
     if isinstance(top, bool) or not isinstance(top, int) or not 1 <= top <= MAX_TOP:
         raise InvalidRequestError(f"--top must be a whole number from 1 to {MAX_TOP}", field="top")
     told: dict[str, Any] = {
@@ -133,15 +138,25 @@ def plan(
     named = [device.named for device in named_devices(gpu, memory, gpu_file, prices)]
     name, notes = (engine, ()) if engine is not None else default_engine(loaded, named)
     asked = Asked(
-        loaded, Options(**told, tp=tp, pp=pp, dp=dp, ep=ep, dcp=dcp), name, engine_args, weights, reserve
+        loaded,
+        Options(**told, tp=tp, pp=pp, dp=dp, ep=ep, dcp=dcp),
+        name,
+        engine_args,
+        weights,
+        reserve,
+        no_weights,
     )
-    notes = (*notes, *asked.prepared.notes)  # refuses what is wrong whatever the card
+    idle = idle_notes(asked.options, asked.prepared, reserve)
+    notes = (*notes, *asked.prepared.notes, *idle)  # refuses what is wrong whatever the card
+    if no_weights:
+        notes = (*notes, WEIGHTS_ELSEWHERE)
     refuse_unloaded(asked.prepared)
     asked.refuse_ranks()
     devices = devices_of(gpu, memory, gpu_file, asked.rules, prices, parse_engine(name)[1])
     if named:
         notes = (*notes, *(note for device in devices for note in _of_named(name, device)))
     told |= {"engine": engine, "engine_args": engine_args, "weights": weights, "reserve": reserve}
+    told |= {"no_weights": True} if no_weights else {}
     told = {key: value for key, value in told.items() if value not in (None, "")}
     ranked = _ranked(asked, [device for device in devices if device.runs_engines], top, watch)
     options = tuple(_option(asked, one, told) for one in ranked)
@@ -261,7 +276,7 @@ def _path(asked: Asked, devices: tuple[PlanDevice, ...], best: Case | None) -> I
     """Yield the decision: on the device of the first option, else on the largest."""
     stored = asked.model.weighed.stored
     for device in devices:
-        if not device.runs_engines and stored is not None:
+        if not device.runs_engines and stored is not None and not asked.no_weights:
             yield rack_step(device, asked.evaluator.weights_bytes(None))
     running = tuple(device for device in devices if device.runs_engines)
     if running:

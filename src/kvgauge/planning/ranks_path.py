@@ -69,9 +69,9 @@ def _spread(walk: Walk, question: Note, layouts: Sequence[Parallelism], first: N
     found = _fewest(cases)
     yield _count_step(question, cases, found, (first,))
     fewer = layouts if found is None else layouts[: cases.index(found)]
-    if not walk.asked.is_kv_free or not fewer:
-        return
     word = walk.asked.rules.kv_word
+    if not walk.asked.is_kv_free or not fewer or walk.ask(formats=Formats(kv=word)).failure is None:
+        return
     small = [walk.ask(layout, Formats(kv=word)) for layout in fewer]
     text = f"And with the cache in {word}?"
     question = Note("plan_ask_spread_cache", "info", text, (("dtype", word),))
@@ -195,7 +195,7 @@ def _pipeline(walk: Walk) -> PathStep:
     stages = str(chosen.layout.pipeline)
     if stages == "1" or "tp" not in walk.axes:
         count = str(chosen.count)
-        text = f"no, {count} of its {machine} GPUs do"
+        text = f"no: {count} of its {machine} GPUs"
         shown = (("count", count), ("machine", str(machine)))
         return PathStep(question, Note("plan_inside", "info", text, shown), because)
     text = f"no, but no tensor parallelism alone holds it: {stages} pipeline stages in one machine"

@@ -33,7 +33,7 @@ def fit_words(
     for axis, number in (several or {"tp": 1}).items():
         words += [_flag(axis), str(number)]
     for name, told in keywords.items():
-        words += [_flag(name), str(told)]
+        words += [_flag(name)] if told is True else [_flag(name), str(told)]
     for name, changed in overrides.items():
         words += ["--override", f"{name}={json.dumps(changed)}"]
     return tuple(words)

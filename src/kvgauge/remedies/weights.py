@@ -16,7 +16,12 @@ _GGML_SCHEMES = ("q8_0", "q6_k", "q5_k_m", "q4_k_m", "q3_k_m", "iq2_xxs")
 def published(posed: Posed) -> Iterator[Change]:
     """Take a quantised checkpoint of the same model that the catalogue knows, largest first."""
     question = posed.question
-    if posed.weighed is None or question.model.raw.overrides or posed.search.prepared.engine.reads_gguf:
+    if (
+        question.no_weights
+        or posed.weighed is None
+        or question.model.raw.overrides
+        or posed.search.prepared.engine.reads_gguf
+    ):
         return
     for model in smaller_checkpoints(question.model, posed.weighed.total_bytes):
         name = model.raw.id
@@ -25,7 +30,7 @@ def published(posed: Posed) -> Iterator[Change]:
 
 def quantised(posed: Posed) -> Iterator[Change]:
     """Price the weights in a scheme that the checkpoint does not have, least lossy first."""
-    if posed.weighed is None:
+    if posed.question.no_weights or posed.weighed is None:
         return
     reads_gguf = posed.search.prepared.engine.reads_gguf
     for scheme in _GGML_SCHEMES if reads_gguf else _SCHEMES:

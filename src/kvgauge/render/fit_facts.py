@@ -53,7 +53,7 @@ def fit_lines(result: FitResult, view: View) -> Pairs:
         ("fit_most_label", _reach(result.max_sequences, f"{result.max_sequences.count:,}", view)),
     ]
     weights = [device.weight_bytes for device in result.devices if device.weight_bytes is not None]
-    if weights:
+    if any(weights):
         rows.append(("fit_weights_label", view.size(max(weights))))
     rows += _of_card(result, view)
     rows += [("fit_help_label", said(found.note, view)) for found in result.suggestions]

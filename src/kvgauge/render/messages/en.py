@@ -325,7 +325,7 @@ MESSAGES: Mapping[str, str] = {
     "help.option.revision": "Branch, tag or commit on the hub; MODEL@NAME says the same.",
     "help.option.refresh": "Ask the hub, whatever the catalogue and the local cache say.",
     "help.option.weights": "Price the weights in another scheme: bf16, fp8, int4, nvfp4, q4_k_m ...",
-    "help.option.no_weights": "Leave the weights out.",
+    "help.option.no_weights": "Leave the weights out; with a card: they lie elsewhere.",
     "help.option.why": "Show how each number comes about, as 'explain' does.",
     "help.option.markdown": "Markdown tables, to paste; --json goes before it.",
     "help.option.ndjson": (

@@ -52,6 +52,7 @@ NOTES: Mapping[str, str] = {
     "verdict_flag": "负载超出引擎参数允许同时容纳的量",
     "lower_max_num_seqs": "--max-num-seqs {count} 可让引擎启动",
     "engine_default": "没有指定引擎，按 {engine} 计算",
+    "weights_elsewhere": "不计权重：这是权重不在其上的 GPU 所存放的",
     "engine_default_card": "没有指定引擎，按能在 {name} 上运行的 {engine} 计算",
     "engine_through": "{engine} 在 {name} 上通过 {through} 运行，它的显存规则可能不同",
     "engine_flag_wins": "引擎参数优先于 {option} {given}：按 {told} 计算",

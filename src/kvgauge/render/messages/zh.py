@@ -384,7 +384,7 @@ MESSAGES: Mapping[str, str] = {
     "help.option.revision": "模型库中的分支、标签或提交；也可写成 MODEL@名称。",
     "help.option.refresh": "向模型库查询，不用目录与本地缓存的结果。",
     "help.option.weights": "按另一种方案计算权重：bf16、fp8、int4、nvfp4、q4_k_m 等。",
-    "help.option.no_weights": "不计权重。",
+    "help.option.no_weights": "不计权重；有显卡时：权重不在其上。",
     "help.option.why": "显示每个数字的由来，同 explain。",
     "help.option.markdown": "输出便于粘贴的 Markdown 表格；--json 优先于它。",
     "help.option.ndjson": (

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 TABLE: Mapping[str, str] = {
+    "--{0} changes nothing without {1}": "没有 {1} 时 --{0} 不起作用",
+    "--emit has nothing to start without the weights": "没有权重，--emit 没有可启动的内容",
+    "give {0} too, or leave it out": "请同时给出 {0}，或去掉它",
     "--gpu names {0} devices": "--gpu 给出了 {0} 种设备",
     "--gpu names {0} with two numbers": "--gpu 对 {0} 给出了两个数量",
     "name each kind once": "每种设备只写一次",
