@@ -169,10 +169,12 @@ MODELS = {
     ("meta-llama/Llama-3.2-11B-Vision-Instruct", "vllm@0.33.0"): (False, {"engine_model_dropped"}),
     ("rednote-hilab/dots.llm1.inst", "vllm@0.23.0"): (True, set()),
     ("rednote-hilab/dots.llm1.inst", "vllm@0.24.0"): (True, {"engine_model_fallback"}),
-    ("Tele-AI/TeleChat-12B", "vllm@0.33.0"): (True, {"engine_model_plugin"}),
+    ("apple/OpenELM-270M", "vllm@0.33.0"): (True, {"engine_model_plugin"}),
+    ("tencent/Youtu-LLM-2B", "vllm@0.28.0"): (True, {"engine_model_fallback"}),
+    ("tencent/Youtu-LLM-2B", "vllm@0.27.1"): (True, {"engine_model_plugin"}),  # latents, not yet
     ("allenai/Olmo-3-7B-Instruct", "tensorrt-llm@1.4.0"): (True, {"engine_model_plugin"}),
     ("allenai/Olmo-3-7B-Instruct", "tensorrt-llm@1.2.1"): (True, set()),  # that release was not read
-    ("OpenGVLab/InternVL2-2B", "llama.cpp@v0.5.0"): (True, {"engine_model_unconverted"}),
+    ("microsoft/Phi-3.5-vision-instruct", "llama.cpp@v0.5.0"): (True, {"engine_model_unconverted"}),
 }
 
 
@@ -195,6 +197,9 @@ def test_a_config_without_a_class_says_nothing():
     for named in ({}, {"architectures": None}, {"architectures": [7, ""]}, {"architectures": "Qwen"}):
         result = kvgauge.size({**config, **named}, engine="vllm")
         assert not any(code.startswith("engine_model") for code in notes_of(result)), named
+    for named in ("NewModel", "NewForCausalLM"):
+        result = kvgauge.size({**config, "architectures": [named]}, engine="vllm@0.33.0")
+        assert ("engine_model_plugin" in notes_of(result)) is named.endswith("ForCausalLM")
     newer = kvgauge.size({**config, "architectures": ["NewForCausalLM"]}, engine="vllm@0.40.0")
     assert "engine_model_plugin" not in notes_of(newer)
 

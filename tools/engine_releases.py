@@ -39,9 +39,8 @@ SOURCES = {
     "transformers": "released package: classes of models/*/modeling_*.py with _supports_attention_backend",
     "llama.cpp": "source of releases: common/arg.cpp, register names of the conversion to GGUF",
 }
-#: Tables of vLLM's registry whose classes don't generate from a cache of their own.
-_NOT_SERVED = ("SPECULATIVE", "PREVIOUSLY", "BACKEND", "OOT", "ROCM", "EMBEDDING", "CLASSIFICATION", "REWARD",
-               "LATE_INTERACTION", "PARTIALLY", "SUBPROCESS")  # fmt: skip
+#: Tables of vLLM's registry that don't name classes which it loads for themselves.
+_NOT_SERVED = ("SPECULATIVE", "PREVIOUSLY", "BACKEND", "OOT", "ROCM", "PARTIALLY", "SUBPROCESS")
 _HUGE = 100_000_000
 
 #: What one release has: flags, values of some of them, classes.

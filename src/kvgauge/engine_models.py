@@ -16,10 +16,14 @@ from kvgauge.layers import LayerKind
 #: Engines with a way to load classes of Transformers -> the first release that has it.
 _FALLBACK = {"vllm": "0.7.2", "sglang": "0.4.7"}
 #: Layers that this way takes.
-_PLAIN = frozenset({LayerKind.FULL, LayerKind.SLIDING, LayerKind.CHUNKED, LayerKind.LATENT, LayerKind.SHARED,
-                    LayerKind.NONE})  # fmt: skip
+_PLAIN = frozenset({LayerKind.FULL, LayerKind.SLIDING, LayerKind.CHUNKED, LayerKind.SHARED, LayerKind.NONE})
+#: vLLM's keeps latents as latents from here on; before, as keys and values of every head.
+_LATENTS_SINCE = "0.28.0"
+_TABLES = ("vllm", "sglang", "tensorrt-llm", "llama.cpp", "transformers")
 #: Layers that it surely does not take, whatever the class.
 _NEVER = frozenset({LayerKind.RECURRENT, LayerKind.CONVOLUTION, LayerKind.CROSS})
+#: How classes end that generate; of others, which engines rename, only what is in the table is told.
+_ENDS = ("ForCausalLM", "ForConditionalGeneration", "LMHeadModel")
 #: Codes of notes under which there is no launch line.
 NOT_LOADED = frozenset({"engine_model_later", "engine_model_dropped", "engine_model_unknown"})
 _LONGEST, _MOST = 80, 4
@@ -34,12 +38,18 @@ def classes_of(config: Mapping[str, object]) -> tuple[str, ...]:
 
 
 def model_notes(
-    engine: str, version: str | None, classes: tuple[str, ...], architecture: ModelArchitecture
+    engine: str,
+    version: str | None,
+    classes: tuple[str, ...],
+    architecture: ModelArchitecture,
+    *,
+    is_reduced: bool = False,
 ) -> Iterator[Note]:
     """Say where a version has no class of its own for a model.
 
     Args:
         classes: as the config names them; none say nothing.
+        is_reduced: the config is a row of the catalogue, maybe misnamed where no engine knows it.
     """
     if not classes or not releases.has_models(engine):
         return
@@ -47,6 +57,10 @@ def model_notes(
     if True in known or None in known:
         return
     name = classes[0]
+    if not name.endswith(_ENDS) and releases.model_span(engine, name) is None:
+        return
+    if is_reduced and not any(releases.model_span(known, name) for known in _TABLES):
+        return
     code, release = _finding(engine, version, name, architecture)
     text = _TEXTS[code].format(engine=engine, version=version, model=name, release=release)
     values = (("engine", engine), ("version", version or ""), ("model", name), ("release", release))
@@ -74,7 +88,9 @@ def _finding(engine: str, version: str | None, name: str, architecture: ModelArc
     if engine == "llama.cpp":
         return "engine_model_unconverted", ""
     kinds = {layer.kind for layer in architecture.layers}
-    is_plain = kinds <= _PLAIN and not architecture.is_encoder_decoder
+    has_latents = engine == "vllm" and not releases.is_before(engine, version, _LATENTS_SINCE)
+    is_plain = kinds <= (_PLAIN | {LayerKind.LATENT} if has_latents else _PLAIN)
+    is_plain = is_plain and not architecture.is_encoder_decoder
     has_way = engine in _FALLBACK and not releases.is_before(engine, version, _FALLBACK[engine])
     if is_plain and has_way and releases.loads("transformers", name, None):
         return "engine_model_fallback", ""

@@ -176,7 +176,13 @@ def prepare(
                 architecture, workload, dtypes, encoder_given=given.encoder_tokens is not None
             ),
             *version_notes,
-            *model_notes(name, version, classes_of(loaded.raw.config), loaded.architecture),
+            *model_notes(
+                name,
+                version,
+                classes_of(loaded.raw.config),
+                loaded.architecture,
+                is_reduced=loaded.raw.source == "catalogue",
+            ),
             *flag_notes,
         ),
         parallel_notes(workload, spread, loaded.raw.config),
