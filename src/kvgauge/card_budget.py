@@ -1,9 +1,8 @@
 """What a card leaves an engine for cache and state: the engine's own identity, with a range.
 
-Every engine takes memory in its own order. vLLM: a share of the card, less weights and what it budgets.
-SGLang: the static fraction of what is free before loading, less weights; activations and graphs live in the
-rest. TensorRT-LLM: a share of what is free after weights and activations. llama.cpp: everything that weights,
-compute buffers and the driver's context leave.
+vLLM: a share of the card, less weights and what it budgets. SGLang: the static fraction of what is free before
+loading, less weights; activations and graphs live in the rest. TensorRT-LLM: a share of what is free after
+weights and activations. llama.cpp: what weights, compute buffers and the driver's context leave.
 """
 
 from __future__ import annotations
@@ -389,8 +388,7 @@ def loaded_weights(prepared: Prepared, weighed: WeightAnswer) -> tuple[int, ...]
 
     rotary, loaded_bytes = read_rotary(prepared.model.raw.config), vllm_load.loaded_bytes
     if request.engine == "sglang":
-        card = prepared.setup.card
-        is_cuda = card is None or card.capability is not None
+        is_cuda = prepared.setup.card is None or prepared.setup.card.capability is not None
         loaded_bytes = partial(sglang_load.loaded_bytes, wide_tables=is_cuda)
     kind, spread = prepared.architecture.model_type, request.parallelism
     stages = (
