@@ -1,8 +1,8 @@
 """What a card leaves an engine for cache and state: the engine's own identity, with a range.
 
-vLLM: a share of the card, less weights and what it budgets. SGLang: the static fraction of what is free before
-loading, less weights; activations and graphs live in the rest. TensorRT-LLM: a share of what is free after
-weights and activations. llama.cpp: what weights, compute buffers and the driver's context leave.
+vLLM: a share of the card, less weights and what it budgets. SGLang: the static fraction of what is free
+before loading, less weights; activations and graphs live in the rest. TensorRT-LLM: a share of what is free
+after weights and activations. llama.cpp: what weights, compute buffers and the driver's context leave.
 """
 
 from __future__ import annotations
