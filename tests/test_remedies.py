@@ -107,6 +107,41 @@ def test_the_order_is_cheapest_first():
     assert found[-1] == "together"
 
 
+@pytest.mark.parametrize(
+    ("engine", "args", "sequences", "context", "said"),
+    [
+        ("vllm", "--max-num-seqs 8", 64, 1024, "--max-num-seqs 64"),
+        ("sglang", "--max-running-requests 8", 64, 1024, "--max-running-requests 64"),
+        ("trtllm", "--max_batch_size 8", 64, 1024, "--max_batch_size 64"),
+        ("vllm", "--max-model-len 4096", 2, 8192, "--max-model-len 8192"),
+        ("llama.cpp", "-c 8192", 8, 8192, "-c 65536"),
+    ],
+)
+def test_what_flags_refuse_no_memory_mends(engine, args, sequences, context, said):
+    words = {
+        "engine": engine,
+        "engine_args": args,
+        "gpu": "H100",
+        "sequences": sequences,
+        "context": context,
+    }
+    result = fitted("Qwen/Qwen3-8B", **words)
+    assert (result.verdict.fits, result.verdict.limiting) == (False, "flag")
+    first, *others = result.suggestions
+    assert (first.code, said in first.note.message) == ("raise_limit", True)
+    assert all(each.fits for each in result.suggestions)
+    assert {each.code for each in others} <= {"fewer_sequences", "shorter_context"}
+    check("Qwen/Qwen3-8B", words, result)
+    # The longest context of so many sequences, and the most sequences of this context, are held to flags too.
+    assert (result.max_context.count >= context) == (result.max_sequences.count >= sequences) is False
+    for count, limit, keyword in (
+        (result.max_context.count, result.max_context.limited_by, "context"),
+        (result.max_sequences.count, result.max_sequences.limited_by, "sequences"),
+    ):
+        assert limit == "flag"
+        assert count == 0 or fitted("Qwen/Qwen3-8B", **{**words, keyword: count}).verdict.fits
+
+
 def test_what_is_too_big_and_by_how_much():
     def too_big(**words):
         return fitted("Qwen/Qwen3-32B", engine="vllm", **words).verdict

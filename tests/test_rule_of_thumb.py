@@ -7,6 +7,7 @@ import pytest
 import kvgauge
 from kvgauge.cli.app import execute
 from kvgauge.errors import FeatureUnsupportedError
+from kvgauge.units import MAX_TOKENS
 
 GB = 10**9
 BIG = "Qwen/Qwen3-8B"
@@ -31,6 +32,14 @@ def test_tokens_of_a_room(room, tokens):
     growth = 147_456
     assert round(result.pool.bytes / growth) == tokens
     assert result.pool.capacity_tokens == result.pool.bytes // growth
+
+
+@pytest.mark.parametrize("model", ["state-spaces/mamba-130m-hf", "mistralai/Mistral-7B-v0.1"])
+def test_a_cache_that_has_stopped_growing_is_not_counted_in_tokens(model):
+    result = kvgauge.fit(model, engine="theory", gpu="L4", context=MAX_TOKENS, offline=True)
+    assert result.pool.capacity_tokens is None
+    assert result.max_context.count > 0
+    assert result.verdict.fits
 
 
 def test_the_share_of_the_cache_at_128k():

@@ -18,7 +18,7 @@ from kvgauge.engine_cards import foreign_code_notes, refuse_foreign
 from kvgauge.engines import load_engine, parse_engine
 from kvgauge.errors import FeatureUnsupportedError, InvalidRequestError
 from kvgauge.fit_result import Reach, Verdict
-from kvgauge.fit_search import Search, keep_free
+from kvgauge.fit_search import Search, is_refused, keep_free
 from kvgauge.preparing import Options, Prepared, prepare
 from kvgauge.sizing import beside_weights, weigh_request
 from kvgauge.units import parse_size
@@ -232,10 +232,7 @@ def verdict_of(search: Search, asked: Capacity) -> Verdict:
     if stated is not None:
         needed = own = stated[0]
         room = [stated[1]] * 3
-    told_sequences, told_context = asked.max_sequences, asked.max_context_tokens
-    is_told = (told_sequences is not None and load.sequences > told_sequences) or (
-        told_context is not None and load.context_tokens > told_context
-    )
+    is_told = is_refused(asked, load)
     fits = needed <= room[1] and not is_told
     return Verdict(
         ("fits" if needed <= room[0] else "tight") if fits else "does_not_fit",

@@ -64,9 +64,9 @@ class Search:
         load = self.prepared.request.workload
         return self.capacity(replace(load, context_tokens=longest.count)).needed_bytes
 
-    def is_held(self, asked: Capacity) -> bool:
+    def is_held(self, asked: Capacity, load: Workload) -> bool:
         """Whether a load fits, with every estimate at its central value."""
-        if self.told_too_much(asked) is not None:
+        if self.told_too_much(asked) is not None or is_refused(asked, load):
             return False
         return asked.needed_bytes <= asked.budget(self.available(asked).central_bytes)
 
@@ -85,7 +85,7 @@ class Search:
 
     def holds(self, workload: Workload) -> bool:
         """Whether a load fits, with every estimate at its central value."""
-        return self.is_held(self.capacity(workload))
+        return self.is_held(self.capacity(workload), workload)
 
     def longest(self, asked: Capacity) -> Reach:
         """Return the longest context of as many sequences as were asked for."""
@@ -95,20 +95,39 @@ class Search:
         bounds = [(told, "flag"), (limit if told is None else None, "model"), (MAX_TOKENS, "engine")]
         most, by = min(((n, word) for n, word in bounds if n is not None), key=lambda bound: bound[0])
 
-        def fits(tokens: int) -> bool:
+        def of(tokens: int) -> Workload:
             prefix = min(load.shared_prefix_tokens, tokens)
-            return self.holds(replace(load, context_tokens=tokens, shared_prefix_tokens=prefix))
+            return replace(load, context_tokens=tokens, shared_prefix_tokens=prefix)
 
-        found = largest(most, fits)
-        return Reach(found, by if found == most else "memory")
+        found = largest(most, lambda tokens: self.holds(of(tokens)))
+        if found < most:
+            more = of(found + 1)
+            by = "flag" if is_refused(self.capacity(more), more) else "memory"
+        return Reach(found, by)
 
     def widest(self, asked: Capacity) -> Reach:
         """Return the most sequences of the context that was asked for."""
         told = asked.max_sequences
         limit: int = getattr(asked, "engine_max_sequences", MAX_SEQUENCES)
         most, by = (limit, "engine") if told is None else (told, "flag")
-        found = largest(most, lambda count: self.is_held(asked.with_sequences(count)))
-        return Reach(found, by if found == most else "memory")
+        load = self.prepared.request.workload
+
+        def fits(count: int) -> bool:
+            return self.is_held(asked.with_sequences(count), replace(load, sequences=count))
+
+        found = largest(most, fits)
+        if found < most:
+            more = found + 1
+            by = "flag" if is_refused(asked.with_sequences(more), replace(load, sequences=more)) else "memory"
+        return Reach(found, by)
+
+
+def is_refused(asked: Capacity, load: Workload) -> bool:
+    """Whether the engine's flags refuse a load, however much memory there is."""
+    sequences, tokens = asked.max_sequences, asked.max_context_tokens
+    return (sequences is not None and load.sequences > sequences) or (
+        tokens is not None and load.context_tokens > tokens
+    )
 
 
 def keep_free(search: Search, kept_bytes: int) -> tuple[Search, tuple[Note, ...]]:
@@ -166,4 +185,4 @@ def largest(most: int, fits: Callable[[int], bool]) -> int:
     return low
 
 
-__all__ = ["Search", "keep_free", "largest"]
+__all__ = ["Search", "is_refused", "keep_free", "largest"]

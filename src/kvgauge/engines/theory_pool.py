@@ -12,6 +12,7 @@ from functools import cached_property
 from kvgauge.architecture import Note
 from kvgauge.engines.base import Demand, GroupDemand, RequestedDtypes
 from kvgauge.engines.pools import Pool
+from kvgauge.units import MAX_TOKENS
 from kvgauge.values import dataclass
 from kvgauge.workload import Parallelism, Workload
 
@@ -92,13 +93,16 @@ class TheoryCapacity:
             max_concurrency=available_bytes / each if each else None,
         )
 
-    def _tokens(self, room: int) -> int:
-        """Return the tokens that fit where their bytes go on growing as they do at the load's context."""
-        at = self.workload.context_tokens
+    def _tokens(self, room: int) -> int | None:
+        """Return the tokens that fit where their bytes go on growing as they do at the load's context.
+
+        None where they do not grow there: room is no limit of theirs.
+        """
+        at = min(self.workload.context_tokens, MAX_TOKENS - 1)
         one = replace(self.workload, sequences=1)
         here, longer = (self._bytes(replace(one, context_tokens=tokens)) for tokens in (at, at + 1))
         growth = longer - here
-        return max(0, at + (room - here) // growth) if growth else 0
+        return max(0, at + (room - here) // growth) if growth else None
 
     def budget(self, available_bytes: int) -> int:
         """Return the budget: nothing else sets it."""

@@ -38,6 +38,7 @@ class Remedy(NamedTuple):
 #: Cheapest first: what costs nothing but a flag; what costs a little quality or speed; less of the load;
 #: other weights; other devices; the host's memory, which is slow.
 ORDER: tuple[Remedy, ...] = (
+    Remedy(settings.raise_limit),
     Remedy(settings.reserve_the_load),
     Remedy(settings.larger_share),
     Remedy(settings.fewer_batched_tokens),
@@ -103,6 +104,8 @@ def _helps(posed: Posed, found: Tried) -> bool:
     if found.verdict.fits:
         is_overdrawn = cards is not None and cards.free_bytes(found.posed.asked) < 0
         return found.change.code != "larger_share" or not is_overdrawn
+    if posed.verdict.limiting == "flag" or found.verdict.limiting == "flag":
+        return False  # no memory brings it nearer
     lacks = -posed.verdict.slack_bytes
     return lacks + found.verdict.slack_bytes > max(_LEAST_BYTES, lacks // _LEAST_SHARE)
 

@@ -12,14 +12,15 @@ from kvgauge.remedies.changes import Change, merged, tried, with_option
 def shorter_context(posed: Posed) -> Iterator[Change]:
     """Take the longest context of as many sequences that fits."""
     tokens = _longest(posed)
-    change = _context(posed, tokens) if tokens else None
+    is_shorter = 0 < tokens < posed.search.prepared.request.workload.context_tokens
+    change = _context(posed, tokens) if is_shorter else None
     if change is not None:
         yield change
 
 
 def _longest(posed: Posed) -> int:
     """Return the longest context that fits, what the engine reserves shortened with it."""
-    if posed.search.prepared.setup.reserve_tokens is None:
+    if posed.search.prepared.setup.reserve_tokens is None or posed.verdict.limiting == "flag":
         return posed.longest.count
 
     def fits(tokens: int) -> bool:

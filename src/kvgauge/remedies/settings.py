@@ -28,6 +28,25 @@ def reserve_the_load(posed: Posed) -> Iterator[Change]:
         yield Change("reserve_less", keywords, f"--max-model-len {tokens}", {"max_model_len": tokens})
 
 
+def raise_limit(posed: Posed) -> Iterator[Change]:
+    """Let the engine take as many sequences, and as many tokens of each, as the load has."""
+    request, asked = posed.search.prepared.request, posed.asked
+    load = request.workload
+    option, most = MAX_SEQUENCES, load.sequences
+    if asked.max_context_tokens is not None and load.context_tokens > asked.max_context_tokens:
+        option, most = "max_model_len", load.context_tokens
+    elif asked.max_sequences is None or load.sequences <= asked.max_sequences:
+        return
+    if posed.search.prepared.engine.reads_gguf:  # its flag states the tokens of all sequences
+        option, most = "max_model_len", load.context_tokens * load.sequences
+    flag = flag_for(engine_of(posed), option, version_of(posed))
+    keywords = with_flag(posed, option, str(most))
+    if option != MAX_SEQUENCES:
+        keywords = with_option(posed, option, most)
+    if flag is not None and keywords is not None:
+        yield Change("raise_limit", keywords, f"{flag} {most}")
+
+
 def larger_share(posed: Posed) -> Iterator[Change]:
     """Let the engine use more of each GPU."""
     cards, question = posed.search.cards, posed.question
@@ -99,5 +118,6 @@ def eager(posed: Posed) -> Iterator[Change]:
 
 
 __all__ = [
-    "batched_tokens", "eager", "fewer_batched_tokens", "larger_share", "narrower_cache", "reserve_the_load",
+    "batched_tokens", "eager", "fewer_batched_tokens", "larger_share", "narrower_cache", "raise_limit",
+    "reserve_the_load",
 ]  # fmt: skip

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 #: Code of a change -> what is done; the end of the sentence says what comes of it.
 WHAT: Mapping[str, str] = MappingProxyType({
     "reserve_less": "{what} reserves no more than the load",
+    "raise_limit": "{what} allows the load",
     "larger_share": "{what} lets the engine use more of each GPU",
     "fewer_batched_tokens": "{what}, at slower prefill",
     "kv_dtype_fp8": "{what}",

@@ -69,7 +69,10 @@ def graph_bytes(
     steps = list(_steps(layout, kinds, of, block_symbols(architecture, of)))
     if len(steps) != (1 if _is_start_only(layout) else len(kinds) + 1):
         return None
-    return Player(skipped=frozenset() if logits else frozenset({_LOGITS})).play(steps)
+    try:
+        return Player(skipped=frozenset() if logits else frozenset({_LOGITS})).play(steps)
+    except OutOfTape:
+        return None
 
 
 def graph_name(architecture: ModelArchitecture, kinds: tuple[str, ...]) -> str:
@@ -131,6 +134,10 @@ def _is_start_only(layout: Layout) -> bool:
     return all(name.startswith("start ") for name in layout)
 
 
+class OutOfTape(Exception):
+    """Blocks follow each other in an order that their tapes were not recorded in."""
+
+
 Block = tuple[int, int]
 State = tuple[tuple[Block, ...], tuple[Block, ...], tuple[Block | None, ...]]
 
@@ -153,7 +160,11 @@ class Player:
     bytes_of: dict[tuple[int, int], int] = field(default_factory=dict)
 
     def play(self, steps: list[Step]) -> int:
-        """Return how far the buffer reaches after all steps."""
+        """Return how far the buffer reaches after all steps.
+
+        Raises:
+            OutOfTape: a tape frees what the blocks before it did not leave.
+        """
         for step in steps:
             key = (step.number, id(step.of), self._state())
             after = self.seen.get(key)
@@ -177,7 +188,7 @@ class Player:
                 else:
                     self.live.append(block)
             elif event.kind == "<":
-                self._shrink(len(self.live) - 1 - event.at, self._size(event.size, step.of))
+                self._shrink(self._from_last(event.at), self._size(event.size, step.of))
             else:
                 self._free(event.kind, event.at)
 
@@ -187,7 +198,12 @@ class Player:
             if block is not None:
                 self.arena.give(*block)
         else:
-            self.arena.give(*self.live.pop(len(self.live) - 1 - at))
+            self.arena.give(*self.live.pop(self._from_last(at)))
+
+    def _from_last(self, at: int) -> int:
+        if at >= len(self.live):
+            raise OutOfTape
+        return len(self.live) - 1 - at
 
     def _shrink(self, index: int, size: int) -> None:
         offset, held = self.live[index]
