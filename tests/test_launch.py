@@ -188,3 +188,38 @@ def test_models_without_a_name_that_an_engine_takes():
         command = line(engine="llama.cpp", engine_args=args)[0]
         assert shown in command
         assert command.count(".gguf") == args.count(".gguf")
+
+
+@pytest.mark.parametrize(
+    "engine", ["vllm@0.7.3", "vllm@0.10.2", "vllm@0.19.0", "vllm", "sglang", "sglang@0.4.6"]
+)
+@pytest.mark.parametrize("model", ["Qwen/Qwen3-8B", "deepseek-ai/DeepSeek-V2-Lite"])
+def test_a_pool_that_is_given_stands_in_the_command(model, engine):
+    words = {"gpu": "H100", "context": 32_768, "engine": engine}
+    given = kvgauge.fit(loaded(model), kv_memory=7 * GIB + 12_345, **words)
+    again = kvgauge.fit(command=given.launch_command, **words)
+    assert again.pool.num_blocks == given.pool.num_blocks
+    assert again.pool.capacity_tokens == given.pool.capacity_tokens
+    assert again.max_sequences.count == given.max_sequences.count
+
+
+def test_a_command_that_can_not_state_the_pool_says_so():
+    for model in ("openai/gpt-oss-20b", "Qwen/Qwen3.5-35B-A3B"):
+        result = kvgauge.fit(loaded(model), gpu="H100", kv_memory=7 * GIB, engine="sglang")
+        assert "launch_pool_unsaid" in {note.code for note in result.notes}
+    result = kvgauge.fit(loaded("Qwen/Qwen3-8B"), gpu="H100", kv_memory=7 * GIB, engine="trtllm")
+    note = next(note for note in result.notes if note.code == "launch_needs_file")
+    assert f"max_tokens: {result.pool.capacity_tokens}" in note.message
+
+
+def test_replicas_that_know_nothing_of_each_other_are_started_one_by_one():
+    result = kvgauge.fit(loaded("Qwen/Qwen3-8B"), gpu="H100:8", tp=2, dp=4, engine="trtllm")
+    assert dict(next(note for note in result.notes if note.code == "launch_replicas").values) == {
+        "count": "4"
+    }
+    one = kvgauge.fit(command=result.launch_command, engine="trtllm", gpu="H100:2")
+    assert one.pool == result.pool
+    shared = kvgauge.fit(loaded("Qwen/Qwen3-30B-A3B"), gpu="H100:4", dp=4, ep=4, engine="trtllm")
+    assert "launch_replicas" not in {note.code for note in shared.notes}
+    with pytest.raises(FeatureUnsupportedError, match="share experts only"):
+        kvgauge.fit(loaded("Qwen/Qwen3-30B-A3B"), gpu="H100:4", tp=2, dp=2, ep=4, engine="trtllm")

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kvgauge import size
+import kvgauge
 from kvgauge.engines.llamacpp import plan, rules_for
-from kvgauge.engines.llamacpp.graph import OutOfTape, Player, Step
+from kvgauge.engines.llamacpp.graph import OutOfTapeError, Player, Step
 from kvgauge.engines.llamacpp.graph_memory import Arena
 from kvgauge.engines.llamacpp.graph_symbols import block_kinds, turned
 from kvgauge.engines.llamacpp.graph_tables import graph_tables, layout_of, parse_size, parse_tape, tape_of
@@ -68,13 +68,13 @@ def test_most_are_known_to_the_byte():
 def test_blocks_in_another_order_than_was_recorded_are_sized_by_rule():
     """LFM2.5-1.2B's last blocks free more than the ones before them left: no tape is played, nothing fails."""
     for args in ("-fa off", "-np 4 -fa off", "-np 4 --kv-unified -fa off -c 65536"):
-        result = size("LiquidAI/LFM2.5-1.2B-Base", engine="llama.cpp", engine_args=args, offline=True)
+        result = kvgauge.size("LiquidAI/LFM2.5-1.2B-Base", engine="llama.cpp", engine_args=args, offline=True)
         parts = [each for each in result.to_dict()["engine"]["allocations"] if each["name"] == "compute"]
         assert parts
         assert all(each["low_bytes"] <= each["bytes"] <= each["high_bytes"] for each in parts)
         assert not any(PLAYED in each["because"] for each in parts if each["place"] != "host")
     tape = parse_tape("-0")
-    with pytest.raises(OutOfTape):
+    with pytest.raises(OutOfTapeError):
         Player(graph_tables()).play([Step(0, tape, {})])
 
 

@@ -16,6 +16,8 @@ from kvgauge.architecture import Note
 from kvgauge.data import read_data
 from kvgauge.dtypes import display_dtype
 from kvgauge.engine_models import is_loaded
+from kvgauge.engines.flag_tables import flag_for, spellings
+from kvgauge.engines.flag_words import dashed, split_words
 from kvgauge.engines.releases import has_flag
 from kvgauge.launch_flags import released_line
 from kvgauge.values import dataclass
@@ -76,9 +78,13 @@ def launch_of(posed: Posed, pool_bytes: int) -> Launch:
     if not command:
         return Launch("")
     request = prepared.request
+    if prepared.setup.kv_memory_bytes is not None and not prepared.engine.reads_gguf:
+        command, pool_notes = _with_pool(posed, command, pool_bytes)
+        notes = (*notes, *pool_notes)
     command, lacking = released_line(command, request.engine, request.engine_version)
-    notes = (*notes, *lacking)
-    ranks, most = prepared.request.parallelism.num_gpus, gpus_per_machine()
+    lines: int = getattr(posed.asked, "lines", 1)
+    notes = (*notes, *lacking, *(_lines_note(lines) for _ in range(lines > 1)))
+    ranks, most = request.parallelism.num_gpus // lines, gpus_per_machine()
     if ranks <= most:
         return Launch(command, (), notes)
     machines = -(-ranks // most)
@@ -126,6 +132,35 @@ def _machines_note(machines: int, gpus: int) -> Note:
     text = f"the ranks lie on {machines} machines of {gpus} GPUs, all of which must be started"
     values = (("machines", str(machines)), ("gpus", str(gpus)))
     return Note("launch_machines", "info", text, values)
+
+
+def _with_pool(posed: Posed, command: str, pool_bytes: int) -> tuple[str, tuple[Note, ...]]:
+    """Return the command with a pool that was given, in the words that the version has for it."""
+    request, pool = posed.search.prepared.request, posed.asked.pool(pool_bytes)
+    engine, version = request.engine, request.engine_version
+    has_parts = pool.swa_tokens is not None or pool.state_slots is not None
+    counts = (
+        ("kv_memory", posed.search.prepared.setup.kv_memory_bytes),
+        ("pool_blocks", pool.num_blocks),
+        ("pool_tokens", None if has_parts else pool.capacity_tokens),
+    )
+    said = {dashed(word)[0] for word in split_words(command)}
+    for option, count in counts:
+        if not said.isdisjoint(spellings(engine, option)):
+            return command, ()
+        flag = flag_for(engine, option, version)
+        if flag is not None and count:
+            return f"{command} {flag} {count}", ()
+    option, count = counts[-1]
+    if count and (flags := spellings(engine, option)):
+        return f"{command} {flags[0]} {count}", ()  # in a file, where no version has it as a flag
+    text = "no flag of the command states the pool that was given: the engine computes its own"
+    return command, (Note("launch_pool_unsaid", "warning", text),)
+
+
+def _lines_note(lines: int) -> Note:
+    text = f"the command starts one of {lines} replicas: start it once for each, on GPUs of its own"
+    return Note("launch_replicas", "info", text, (("count", str(lines)),))
 
 
 def _model_word(posed: Posed) -> tuple[str, tuple[Note, ...]]:

@@ -71,7 +71,7 @@ def graph_bytes(
         return None
     try:
         return Player(skipped=frozenset() if logits else frozenset({_LOGITS})).play(steps)
-    except OutOfTape:
+    except OutOfTapeError:
         return None
 
 
@@ -134,7 +134,7 @@ def _is_start_only(layout: Layout) -> bool:
     return all(name.startswith("start ") for name in layout)
 
 
-class OutOfTape(Exception):
+class OutOfTapeError(Exception):
     """Blocks follow each other in an order that their tapes were not recorded in."""
 
 
@@ -163,7 +163,7 @@ class Player:
         """Return how far the buffer reaches after all steps.
 
         Raises:
-            OutOfTape: a tape frees what the blocks before it did not leave.
+            OutOfTapeError: a tape frees what the blocks before it did not leave.
         """
         for step in steps:
             key = (step.number, id(step.of), self._state())
@@ -202,7 +202,7 @@ class Player:
 
     def _from_last(self, at: int) -> int:
         if at >= len(self.live):
-            raise OutOfTape
+            raise OutOfTapeError
         return len(self.live) - 1 - at
 
     def _shrink(self, index: int, size: int) -> None:

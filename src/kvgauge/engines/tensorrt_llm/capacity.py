@@ -148,6 +148,11 @@ class TrtllmCapacity:
         load = replace(self.workload, sequences=count)
         return TrtllmCapacity.of(self.settings, self.architecture, load, self.args, self.replicas)
 
+    @property
+    def lines(self) -> int:
+        """Servers that must be started: replicas that are no attention groups know nothing of each other."""
+        return 1 if self.settings.attention_dp else self.replicas
+
     # -- a pool -----------------------------------------------------------------------------------
 
     def pool(self, available_bytes: int) -> Pool:

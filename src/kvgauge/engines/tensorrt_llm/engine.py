@@ -153,6 +153,12 @@ def settings_of(
         )
     # replicas that share their experts are attention groups, one a tensor rank
     groups = spread.data > 1 and spread.tensor == 1 and spread.expert == spread.data
+    if spread.data > 1 and spread.expert > spread.tensor and not groups:
+        raise FeatureUnsupportedError(
+            "replicas of tensorrt-llm share experts only where attention has one rank in each",
+            hint="--tp 1 with --ep as large as --dp, or an --ep that divides --tp",
+            field="ep",
+        )
     reserve = workload.context_tokens if setup.reserve_tokens is None else setup.reserve_tokens
     settings = parse_flags(
         args,

@@ -72,5 +72,3 @@ def _flags(
         )
     if settings.utilization is not None and settings.kv_memory_bytes is None:
         yield "--gpu-memory-utilization", settings.utilization
-    if settings.kv_memory_bytes is not None:
-        yield "--kv-cache-memory-bytes", str(settings.kv_memory_bytes)

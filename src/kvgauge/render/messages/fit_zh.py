@@ -43,6 +43,8 @@ NOTES: Mapping[str, str] = {
     "launch_needs_file": "trtllm-serve {version} 的参数说不出其余设置：请加 {flag} 文件，文件内容为 {yaml}",
     "launch_on_one_machine": "vllm {version} 没有 {flag}：一条命令的副本只能在一台机器上启动，而这些放不下",
     "flags_unknown": "{engine} {version} 不认识 {flags}，会因此停止；未计入",
+    "launch_pool_unsaid": "该命令没有参数能指明给定的池：引擎会自行计算",
+    "launch_replicas": "该命令只启动 {count} 个副本中的一个：每个副本各启动一次，各用自己的 GPU",
     "launch_machines": "各 rank 分布在 {machines} 台各有 {gpus} 张 GPU 的机器上，都要启动",
     "rule_of_thumb": "这是经验公式：权重 + 缓存 + 权重的十分之一；引擎自己的答案更可靠",
     "card_lacks_bf16": (

@@ -24,6 +24,12 @@ TABLE: Mapping[str, str] = {
     "--engine-args '--tp_size 8 --enable_attention_dp', and no --tp or --dp": (
         "写作 --engine-args '--tp_size 8 --enable_attention_dp'，不另给 --tp 或 --dp"
     ),
+    "replicas of tensorrt-llm share experts only where attention has one rank in each": (
+        "tensorrt-llm 的副本只有在各自的注意力只占一个 rank 时才共享专家"
+    ),
+    "--tp 1 with --ep as large as --dp, or an --ep that divides --tp": (
+        "用 --tp 1 且 --ep 等于 --dp，或让 --ep 整除 --tp"
+    ),
     "tensorrt-llm keeps no state of the kind {0}": "tensorrt-llm 不保存 {0} 类型的状态",
     "this model keeps no cache, and tensorrt-llm sets none aside": (
         "该模型没有缓存，tensorrt-llm 也不为它预留"
