@@ -75,7 +75,7 @@ def test_blocks_in_another_order_than_was_recorded_are_sized_by_rule():
         assert not any(PLAYED in each["because"] for each in parts if each["place"] != "host")
     tape = parse_tape("-0")
     with pytest.raises(OutOfTapeError):
-        Player(graph_tables()).play([Step(0, tape, {})])
+        Player().play([Step(0, tape, {})])
 
 
 # -- the allocator ---------------------------------------------------------------------------------

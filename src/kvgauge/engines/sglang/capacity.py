@@ -19,6 +19,7 @@ from kvgauge.engines.sglang.settings import SglangSettings
 from kvgauge.engines.sglang.states import state_dtype
 from kvgauge.layers import Axis, LayerKind
 from kvgauge.values import dataclass
+from kvgauge.units import MAX_SEQUENCES
 from kvgauge.workload import Workload
 
 
@@ -146,6 +147,12 @@ class SglangCapacity:
             "attention_groups": self.settings.attention_groups,
             "gpu": self.settings.gpu.name,
         }
+
+    @property
+    def engine_max_sequences(self) -> int:
+        """Sequences of all replicas that a flag can state."""
+        groups = self.settings.attention_groups
+        return min(MAX_SEQUENCES, MAX_SEQUENCES // groups * self.settings.data)
 
     @property
     def max_sequences(self) -> int | None:
