@@ -17,6 +17,7 @@ import kvgauge
 from kvgauge.engines import releases
 from kvgauge.engines.flag_notes import unknown_flags
 from kvgauge.errors import FeatureUnsupportedError, KvgaugeError
+from kvgauge.launch_flags import released_line
 
 HERE = Path(__file__).parent
 #: Read in the released files by searching their text: the last release without and the first with each flag.
@@ -123,6 +124,14 @@ def test_a_flag_that_the_version_lacks_is_left_out_and_said():
     assert notes_of(told)["launch_flag_later"] == (
         "vllm 0.9.2 has no --kv-cache-memory-bytes: the command leaves it out; 0.10.2 and later have it"
     )
+    line, notes = released_line("vllm serve a/b --kv-cache-memory-bytes 8 --port 80", "vllm", "0.9.2")
+    assert line == "vllm serve a/b --port 80"
+    assert [note.message for note in notes] == [
+        "vllm 0.9.2 has no --kv-cache-memory-bytes, so that the command leaves it out: "
+        "0.10.2 and later have it"
+    ]
+    told = kvgauge.fit(loaded(), engine="vllm@0.9.2", kv_memory="10GiB")
+    assert f"--num-gpu-blocks-override {told.pool.num_blocks}" in told.launch_command
     later = kvgauge.fit(loaded(), engine="vllm@0.10.2", kv_memory="10GiB")
     assert "--kv-cache-memory-bytes 10737418240" in later.launch_command
     assert "launch_flag_later" not in notes_of(later)
