@@ -18,8 +18,8 @@ from kvgauge.engines.sglang.pool import SglangPlan
 from kvgauge.engines.sglang.settings import SglangSettings
 from kvgauge.engines.sglang.states import state_dtype
 from kvgauge.layers import Axis, LayerKind
-from kvgauge.values import dataclass
 from kvgauge.units import MAX_SEQUENCES
+from kvgauge.values import dataclass
 from kvgauge.workload import Workload
 
 
