@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from kvgauge.architecture import LayerGroup, ModelArchitecture
 from kvgauge.engines.base import Demand, GroupDemand, StreamDemand
+from kvgauge.engines.ranks import refuse_ranks
 from kvgauge.errors import FeatureUnsupportedError
 from kvgauge.layers import Axis, LayerCache, LayerKind, Mechanism, Rounding, Shard
 from kvgauge.values import dataclass
@@ -316,18 +317,7 @@ def check_parallelism(architecture: ModelArchitecture, parallelism: Parallelism)
     Raises:
         FeatureUnsupportedError: ranks don't divide the query heads, or stages exceed layers.
     """
-    heads = architecture.num_attention_heads
-    if heads and heads % parallelism.tensor:
-        fits = [n for n in (1, 2, 4, 8, 16, 32, 64) if heads % n == 0]
-        raise FeatureUnsupportedError(
-            f"--tp {parallelism.tensor} does not divide the {heads} attention heads",
-            hint=f"--tp {', '.join(map(str, fits))} can",
-            field="tp",
-        )
-    if parallelism.pipeline > max(1, architecture.num_layers):
-        raise FeatureUnsupportedError(
-            f"--pp {parallelism.pipeline} exceeds the {architecture.num_layers} layers", field="pp"
-        )
+    refuse_ranks(architecture, parallelism.tensor, parallelism.pipeline)
 
 
 def cache_family(architecture: ModelArchitecture) -> str:

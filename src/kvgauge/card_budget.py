@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import field, replace
 from fractions import Fraction
-from functools import partial
 from math import ceil, hypot
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from kvgauge.device_buffers import cache_of, compute_of
 from kvgauge.errors import FeatureUnsupportedError
 from kvgauge.host_weights import on_devices
+from kvgauge.loaded_weights import loaded_weights
 from kvgauge.units import GIB
 from kvgauge.values import dataclass
 
@@ -373,28 +373,4 @@ def _room(rank: Rank) -> int:
     return rank.memory.central_bytes - rank.weights_bytes - sum(term.central_bytes for term in rank.held)
 
 
-def loaded_weights(prepared: Prepared, weighed: WeightAnswer) -> tuple[int, ...]:
-    """Return the bytes of every rank's weights as the engine counts them once loaded."""
-    request = prepared.request
-    if weighed.elsewhere:
-        return weighed.per_rank_bytes
-    if weighed.placement:
-        sizes = tuple(size for place, size in weighed.placement if place != "host")
-        return (*sizes, *(0,) * (max(1, request.parallelism.pipeline) - len(sizes)))
-    if request.engine not in ("vllm", "sglang") or not weighed.stored.families:
-        return weighed.per_rank_bytes
-    from kvgauge.engines import sglang_load, vllm_load  # noqa: PLC0415 - other engines need none
-    from kvgauge.readers.hf.rotary import read_rotary  # noqa: PLC0415 - as above
-
-    rotary, loaded_bytes = read_rotary(prepared.model.raw.config), vllm_load.loaded_bytes
-    if request.engine == "sglang":
-        is_cuda = prepared.setup.card is None or prepared.setup.card.capability is not None
-        loaded_bytes = partial(sglang_load.loaded_bytes, wide_tables=is_cuda)
-    kind, spread = prepared.architecture.model_type, request.parallelism
-    stages = (
-        loaded_bytes(weighed.rank_tensors(stage), rotary, model_type=kind) for stage in range(spread.pipeline)
-    )
-    return tuple(size for size in stages for _ in range(spread.tensor))
-
-
-__all__ = ["CardBudget", "Rank", "Spread", "loaded_weights", "loading"]
+__all__ = ["CardBudget", "Rank", "Spread", "loading"]

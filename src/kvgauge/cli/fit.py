@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from kvgauge.cli.options import FIT
 from kvgauge.cli.output import Settings, make_view, write, write_json, write_notes
 from kvgauge.cli.progress import ProgressLine
 from kvgauge.cli.requests import size_keywords
@@ -13,7 +14,7 @@ from kvgauge.render.answer_json import fit_json
 if TYPE_CHECKING:
     from kvgauge.units import Units
 
-_OWN = ("gpu", "memory", "gpu_file", "kv_memory", "utilization", "reserve", "check")
+_OWN = tuple(row.name for row in FIT)
 
 
 def run_fit(settings: Settings, values: dict[str, Any]) -> int:

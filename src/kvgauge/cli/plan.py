@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from kvgauge.cli.failures import as_known
+from kvgauge.cli.options import FIT, PLAN
 from kvgauge.cli.output import (
     OutputFailedError,
     Settings,
@@ -29,10 +30,9 @@ if TYPE_CHECKING:
     from kvgauge.planning.result import PlanResult
     from kvgauge.units import Units
 
-_OWN = (
-    "gpu", "memory", "gpu_file", "price_file", "utilization", "reserve", "prompt_tokens", "output_tokens",
-    "split", "sram", "host_memory", "network", "top", "check",
-)  # fmt: skip
+#: Options that are not the library's, but of what is written of its answer.
+_OF_FILES = frozenset({"emit", "gpus_per_machine"})
+_OWN = tuple(row.name for row in (*FIT, *PLAN) if row.name not in {"kv_memory", *_OF_FILES})
 
 
 def run_plan(settings: Settings, values: dict[str, Any]) -> int:
@@ -125,7 +125,7 @@ def _planned(request: dict[str, Any], settings: Settings) -> PlanResult:
 
 def _batch(settings: Settings, values: dict[str, Any], keywords: dict[str, Any]) -> int:
     from kvgauge.cli.batch import answer_lines, refuse_beside  # noqa: PLC0415 - few ask
-    from kvgauge.keywords import PLAN  # noqa: PLC0415 - as above
+    from kvgauge.keywords import PLAN as KEYWORDS  # noqa: PLC0415 - as above
 
     refuse_beside(values, "markdown")
     defaults = {**keywords, **({"model": values["models"][0]} if values["models"] else {})}
@@ -133,4 +133,4 @@ def _batch(settings: Settings, values: dict[str, Any], keywords: dict[str, Any])
     def answer(request: dict[str, Any]) -> Mapping[str, object]:
         return plan_json(_planned(request, settings), settings.texts, values["units"] or "gib")
 
-    return answer_lines(settings, values["ndjson"], defaults, PLAN, answer)
+    return answer_lines(settings, values["ndjson"], defaults, KEYWORDS, answer)

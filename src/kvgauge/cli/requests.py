@@ -6,13 +6,11 @@ import json
 import re
 from typing import Any
 
+from kvgauge.cli.options import LOAD
 from kvgauge.errors import InvalidRequestError
 
-_PASSED_ON = (
-    "context", "max_model_len", "sequences", "encoder_tokens", "image_tokens", "shared_prefix",
-    "kv_dtype", "k_dtype", "v_dtype", "state_dtype", "index_dtype", "mtp", "tp", "pp", "dp", "ep", "dcp",
-    "engine", "engine_args", "command", "weights", "revision",
-)  # fmt: skip
+_PASSED_ON = tuple(row.name for row in LOAD if row.kind not in ("flag", "list"))
+_FLAGS = (*(row.name for row in LOAD if row.kind == "flag"), "offline")
 
 #: What may stand as a value of ``--override`` without quotes: bfloat16, Qwen3ForCausalLM, a/b.
 _BARE_WORD = r"[A-Za-z_][\w./-]*"
@@ -24,7 +22,7 @@ def size_keywords(values: dict[str, Any]) -> dict[str, Any]:
     overrides = parse_overrides(values["override"])
     if overrides:
         keywords["overrides"] = overrides
-    keywords |= {name: True for name in ("refresh", "offline", "no_weights") if values[name]}
+    keywords |= {name: True for name in _FLAGS if values[name]}
     return keywords
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Iterator
 
-from kvgauge.card_budget import loaded_weights
 from kvgauge.engines.flag_tables import OFFLOAD, flag_for
 from kvgauge.fit_asking import Posed
 from kvgauge.fit_search import largest
 from kvgauge.host_weights import movable_share
+from kvgauge.loaded_weights import loaded_weights
 from kvgauge.remedies.changes import (
     Change,
     Keywords,

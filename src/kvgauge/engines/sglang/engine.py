@@ -19,7 +19,7 @@ from kvgauge.engines.sglang.launch import DTYPE_WORDS
 from kvgauge.engines.sglang.planning import pipeline_stages
 from kvgauge.engines.sglang.settings import SglangSettings, SglangSpeculation
 from kvgauge.engines.sglang.versions import NEWEST, parse_version, rules_for
-from kvgauge.engines.versions import newer_note
+from kvgauge.engines.versions import known_version
 from kvgauge.errors import FeatureUnsupportedError, InvalidRequestError
 from kvgauge.sharding import ShardPolicy
 from kvgauge.workload import Workload
@@ -52,12 +52,7 @@ class SglangEngine(PlainEngine):
             InvalidRequestError: not a version.
             FeatureUnsupportedError: older than what is known.
         """
-        if version is None:
-            return NEWEST, ()
-        _ = rules_for(version)
-        if parse_version(version) <= parse_version(NEWEST):
-            return version, ()
-        return version, (newer_note(self.name, version, NEWEST),)
+        return known_version(self.name, version, NEWEST, rules_for, parse_version)
 
     def told(self, args: str) -> Mapping[str, object]:
         """Return what the flags say of options; attention groups count as replicas, each with its own cache.

@@ -6,6 +6,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from kvgauge.architecture import ModelArchitecture
+from kvgauge.engines.ranks import refuse_ranks
 from kvgauge.engines.sglang.architectures import LATENT_ARCHITECTURES, WIDE_DRAFTS, class_name
 from kvgauge.engines.sglang.backends import attention_of
 from kvgauge.engines.sglang.cells import CellRules, LayerCell, has_window_pool, layer_cells, token_bytes
@@ -114,18 +115,7 @@ def _check(architecture: ModelArchitecture, settings: SglangSettings, rules: Sgl
             hint="--engine theory says what must be kept",
             field="engine",
         )
-    if settings.pipeline > max(1, architecture.num_layers):
-        raise FeatureUnsupportedError(
-            f"--pp {settings.pipeline} exceeds the {architecture.num_layers} layers", field="pp"
-        )
-    heads = architecture.num_attention_heads
-    if heads and heads % settings.attention_ranks:
-        fits = [n for n in (1, 2, 4, 8, 16, 32, 64) if heads % n == 0]
-        raise FeatureUnsupportedError(
-            f"--tp {settings.tensor} does not divide the {heads} attention heads",
-            hint=f"--tp {', '.join(map(str, fits))} can",
-            field="tp",
-        )
+    refuse_ranks(architecture, settings.tensor, settings.pipeline, settings.attention_ranks)
     compressed = any(layer.kind is LayerKind.COMPRESSED for layer in architecture.layers)
     if compressed and rules.window_architectures < 3:
         raise FeatureUnsupportedError(

@@ -15,7 +15,7 @@ from kvgauge.engines.tensorrt_llm.kv_dtypes import known_word
 from kvgauge.engines.tensorrt_llm.planning import pipeline_stages
 from kvgauge.engines.tensorrt_llm.settings import TrtllmSettings
 from kvgauge.engines.tensorrt_llm.versions import NEWEST, parse_version, rules_for
-from kvgauge.engines.versions import newer_note
+from kvgauge.engines.versions import known_version
 from kvgauge.errors import FeatureUnsupportedError, InvalidRequestError
 from kvgauge.sharding import ShardPolicy
 from kvgauge.workload import Workload
@@ -43,12 +43,7 @@ class TrtllmEngine(PlainEngine):
             InvalidRequestError: not a version.
             FeatureUnsupportedError: older than what is known.
         """
-        if version is None:
-            return NEWEST, ()
-        _ = rules_for(version)
-        if parse_version(version) <= parse_version(NEWEST):
-            return version, ()
-        return version, (newer_note(self.name, version, NEWEST),)
+        return known_version(self.name, version, NEWEST, rules_for, parse_version)
 
     def told(self, args: str) -> Mapping[str, object]:
         """Return what the flags say of options; attention groups count as replicas, each with its own cache.

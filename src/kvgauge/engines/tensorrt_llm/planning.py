@@ -11,6 +11,7 @@ from itertools import pairwise
 from kvgauge.architecture import ModelArchitecture
 from kvgauge.dtypes import row_bytes
 from kvgauge.engines.base import rank_vectors
+from kvgauge.engines.ranks import refuse_ranks
 from kvgauge.engines.tensorrt_llm.kv_dtypes import kv_format, model_dtype
 from kvgauge.engines.tensorrt_llm.pool import TrtllmGroup, TrtllmPlan
 from kvgauge.engines.tensorrt_llm.settings import TrtllmSettings
@@ -94,18 +95,7 @@ def _check(architecture: ModelArchitecture, settings: TrtllmSettings) -> None:
                 hint="--engine theory says what must be kept",
                 field="engine",
             )
-    if settings.pipeline > max(1, architecture.num_layers):
-        raise FeatureUnsupportedError(
-            f"--pp {settings.pipeline} exceeds the {architecture.num_layers} layers", field="pp"
-        )
-    heads = architecture.num_attention_heads
-    if heads and heads % settings.attention_ranks:
-        fits = [n for n in (1, 2, 4, 8, 16, 32, 64) if heads % n == 0]
-        raise FeatureUnsupportedError(
-            f"--tp {settings.tensor} does not divide the {heads} attention heads",
-            hint=f"--tp {', '.join(map(str, fits))} can",
-            field="tp",
-        )
+    refuse_ranks(architecture, settings.tensor, settings.pipeline, settings.attention_ranks)
 
 
 def _groups(

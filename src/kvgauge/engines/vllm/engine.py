@@ -10,7 +10,7 @@ from kvgauge.engines.base import Demand, Experts, PlainEngine, RequestedDtypes
 from kvgauge.engines.pools import Pool, PoolGroup
 from kvgauge.engines.releases import refuse_value
 from kvgauge.engines.setup import PLAIN_SETUP, Setup
-from kvgauge.engines.versions import newer_note
+from kvgauge.engines.versions import known_version
 from kvgauge.engines.vllm.demand import group_demands, reserved
 from kvgauge.engines.vllm.devices import DEFAULT_GPU, GpuClass
 from kvgauge.engines.vllm.flags import parse_flags, stated_settings
@@ -54,12 +54,7 @@ class VllmEngine(PlainEngine):
             InvalidRequestError: not a version.
             FeatureUnsupportedError: older than what is known.
         """
-        if version is None:
-            return NEWEST, ()
-        _ = rules_for(version)
-        if parse_version(version) <= parse_version(NEWEST):
-            return version, ()
-        return version, (newer_note(self.name, version, NEWEST),)
+        return known_version(self.name, version, NEWEST, rules_for, parse_version)
 
     def told(self, args: str) -> Mapping[str, object]:
         """Return what the flags say of options."""

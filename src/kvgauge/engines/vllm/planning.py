@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kvgauge.architecture import ModelArchitecture
+from kvgauge.engines.ranks import refuse_ranks
 from kvgauge.engines.vllm.blocks import align_hybrid, checkpoint_pages, choose_block
 from kvgauge.engines.vllm.cache_spec import CacheSpec, SpecKind
 from kvgauge.engines.vllm.grouping import SpecGroup, block_bytes, group_layers
@@ -88,18 +89,7 @@ def _check(architecture: ModelArchitecture, settings: VllmSettings, rules: VllmR
             hint=f"--engine vllm@{LATENTS_SINCE} or a later version",
             field="engine",
         )
-    if settings.pipeline > max(1, architecture.num_layers):
-        raise FeatureUnsupportedError(
-            f"--pp {settings.pipeline} exceeds the {architecture.num_layers} layers", field="pp"
-        )
-    heads = architecture.num_attention_heads
-    if heads and heads % settings.tensor:
-        fits = [n for n in (1, 2, 4, 8, 16, 32, 64) if heads % n == 0]
-        raise FeatureUnsupportedError(
-            f"--tp {settings.tensor} does not divide the {heads} attention heads",
-            hint=f"--tp {', '.join(map(str, fits))} can",
-            field="tp",
-        )
+    refuse_ranks(architecture, settings.tensor, settings.pipeline)
 
 
 def _request_rules(
