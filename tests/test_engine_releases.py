@@ -102,7 +102,10 @@ def test_words_that_a_version_does_not_take():
         return shlex.split(kvgauge.fit(loaded(), engine=engine, gpu="H100", kv_dtype=kv).launch_command)
 
     assert "fp4_e2m1" in word("sglang@0.5.10", "nvfp4")
-    assert "nvfp4" in word("sglang@0.5.23", "nvfp4")
+    with pytest.raises(FeatureUnsupportedError, match="keeps no nvfp4 cache on H100"):
+        word("sglang@0.5.23", "nvfp4")  # it asks for Blackwell, as the word before it did not
+    blackwell = kvgauge.fit(loaded(), engine="sglang@0.5.23", gpu="B200", kv_dtype="nvfp4")
+    assert "--kv-cache-dtype nvfp4" in blackwell.launch_command
     assert "--kv-cache-dtype" not in word("vllm@0.10.2", "bf16")  # the model's own: auto
     assert "bfloat16" in word("vllm@0.11.0", "bf16")
     with pytest.raises(FeatureUnsupportedError, match=r"of vllm 0\.18\.1 takes no nvfp4") as caught:

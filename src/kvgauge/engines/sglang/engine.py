@@ -14,7 +14,7 @@ from kvgauge.engines.setup import PLAIN_SETUP, Setup
 from kvgauge.engines.sglang.capacity import SglangCapacity
 from kvgauge.engines.sglang.demand import group_demands, reserved
 from kvgauge.engines.sglang.flags import parse_flags
-from kvgauge.engines.sglang.kv_dtypes import KV_WORDS, model_dtype, option_word
+from kvgauge.engines.sglang.kv_dtypes import KV_WORDS, model_dtype, option_word, refuse_nvfp4
 from kvgauge.engines.sglang.launch import DTYPE_WORDS
 from kvgauge.engines.sglang.planning import pipeline_stages
 from kvgauge.engines.sglang.settings import SglangSettings, SglangSpeculation
@@ -188,6 +188,8 @@ def settings_of(
         ),
     )
     settings = _as_released(architecture, settings)
+    if setup.card is not None:
+        refuse_nvfp4(settings.kv_dtype, setup.card)
     if (settings.attention_ranks, settings.data) != (spread.tensor, spread.data):
         raise InvalidRequestError(
             "attention groups need their ranks beside them among the engine's flags",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from kvgauge.architecture import ModelArchitecture
 from kvgauge.dtypes import canonical_dtype
+from kvgauge.engines.setup import Card
 from kvgauge.engines.sglang.settings import SglangSettings
 from kvgauge.engines.sglang.versions import SglangRules
 from kvgauge.errors import FeatureUnsupportedError, InvalidRequestError
@@ -15,6 +16,7 @@ KV_WORDS = {
     "mxfp8": "mxfp8", "nvfp4": "nvfp4", "fp4_mx_block16": "nvfp4", "fp4_e2m1": "nvfp4",
 }  # fmt: skip
 _BLACKWELL = 10
+_NVFP4_MAJORS = (10, 12)
 
 
 def known_word(word: str) -> str:
@@ -38,6 +40,23 @@ def known_word(word: str) -> str:
         hint=f"one of: {', '.join(KV_WORDS)}",
         field="kv_dtype",
     )
+
+
+def refuse_nvfp4(word: str, card: Card) -> None:
+    """Refuse an nvfp4 cache off Blackwell, as SGLang does from 0.5.16 on, which first takes the word.
+
+    Source: ``handle_kv4_compatibility`` of the released wheels.
+
+    Raises:
+        FeatureUnsupportedError: the card is of NVIDIA, and none of those.
+    """
+    if word == "nvfp4" and card.capability is not None and card.capability[0] not in _NVFP4_MAJORS:
+        raise FeatureUnsupportedError(
+            f"sglang keeps no nvfp4 cache on {card.name or 'the card'}: "
+            "it asks for compute capability 10 or 12",
+            hint="--engine-args '--kv-cache-dtype fp4_mx_block16' keeps 4 bits there too",
+            field="kv_dtype",
+        )
 
 
 def option_word(word: str, architecture: ModelArchitecture) -> str:

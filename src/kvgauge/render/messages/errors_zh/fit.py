@@ -60,6 +60,12 @@ TABLE: Mapping[str, str] = {
         "{0} {1} 从计算能力 {3} 起才能运行 {2} 权重；{card?} 为 {4}"
     ),
     "the card": "该显卡",
+    "sglang keeps no nvfp4 cache on {card?}: it asks for compute capability 10 or 12": (
+        "sglang 在 {card?} 上不保存 nvfp4 缓存：它要求计算能力 10 或 12"
+    ),
+    "--engine-args '--kv-cache-dtype fp4_mx_block16' keeps 4 bits there too": (
+        "--engine-args '--kv-cache-dtype fp4_mx_block16' 在其上同样保存 4 位"
+    ),
     "{0} and later run them there": "{0} 及以后的版本可以",
     "other weights, or another card": "请换权重，或换显卡",
     "{0} {1} does not load {2}": "{0} {1} 不能加载 {2}",
