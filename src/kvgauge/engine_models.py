@@ -19,7 +19,8 @@ _FALLBACK = {"vllm": "0.7.2", "sglang": "0.4.7"}
 _PLAIN = frozenset({LayerKind.FULL, LayerKind.SLIDING, LayerKind.CHUNKED, LayerKind.SHARED, LayerKind.NONE})
 #: vLLM's keeps latents as latents from here on; before, as keys and values of every head.
 _LATENTS_SINCE = "0.28.0"
-_TABLES = ("vllm", "sglang", "tensorrt-llm", "llama.cpp", "transformers")
+_ENGINES = ("vllm", "sglang", "tensorrt-llm", "llama.cpp")
+_TABLES = (*_ENGINES, "transformers")
 #: Layers that it surely does not take, whatever the class.
 _NEVER = frozenset({LayerKind.RECURRENT, LayerKind.CONVOLUTION, LayerKind.CROSS})
 #: How classes end that generate; of others, which engines rename, only what is in the table is told.
@@ -51,7 +52,7 @@ def model_notes(
         classes: as the config names them; none say nothing.
         is_reduced: the config is a row of the catalogue, maybe misnamed where no engine knows it.
     """
-    if not classes or not releases.has_models(engine):
+    if not classes or engine not in _ENGINES:
         return
     known = [releases.loads(engine, name, version) for name in classes]
     if True in known or None in known:

@@ -101,11 +101,6 @@ def is_read(engine: str) -> bool:
     return bool(_table().get(engine, {}).get("releases"))
 
 
-def has_models(engine: str) -> bool:
-    """Whether the model classes of an engine's releases were read."""
-    return engine in _table() and engine != "transformers"
-
-
 def is_before(engine: str, version: str | None, other: str) -> bool:
     """Whether a version comes before another; None is the newest."""
     return version is not None and _key(engine, version) < _key(engine, other)
@@ -238,6 +233,6 @@ def refuse_value(engine: str, flag: str, word: str, version: str | None) -> None
 
 
 __all__ = [
-    "Span", "flag_span", "has_flag", "has_models", "is_before", "is_read", "loads", "model_span",
+    "Span", "flag_span", "has_flag", "is_before", "is_read", "loads", "model_span",
     "refuse_value", "released_word", "span_words", "takes_value", "value_span", "values_of",
 ]  # fmt: skip
