@@ -40,6 +40,7 @@ def _table() -> Mapping[str, Any]:
     return table
 
 
+@lru_cache(maxsize=1024)
 def _key(engine: str, version: str) -> Key:
     """Return what versions are ordered by."""
     if engine == "llama.cpp":
@@ -69,9 +70,13 @@ def _facts(engine: str, kind: str, flag: str = "") -> Mapping[str, tuple[Span, .
         for word in words.split():
             found.setdefault(word, []).append(Span(since, until))
     return {
-        word: tuple(sorted(spans, key=lambda span: _key(engine, span.since) if span.since else (-9,)))
+        word: (spans[0],) if len(spans) == 1 else tuple(sorted(spans, key=lambda span: _first(engine, span)))
         for word, spans in found.items()
     }
+
+
+def _first(engine: str, span: Span) -> Key:
+    return _key(engine, span.since) if span.since else (-9,)
 
 
 def _holds(engine: str, kind: str, spans: tuple[Span, ...], version: str | None) -> bool | None:
