@@ -108,14 +108,20 @@ class _Graphs:
         build = self.settings.build
         if name == "host" and build.wide_masks:
             return host_inputs(self.of)
-        if not build.fork:
+        if not (build.fork or self._has_plain_heads):
             return self._blocks(name, logits=logits)
         body, kind = self._blocks(name, logits=False), self.architecture.model_type
         return fork_buffer(body, self.of, kind, plain=self.plain, logits=logits, device=name == "device")
 
+    @property
+    def _has_plain_heads(self) -> bool:
+        """Whether heads of K and V are kept that were latents, without flash attention."""
+        kept = self.settings.latents or self.settings.build.latents
+        return self.plain and kept == "expanded" and self.of["km"] > 0
+
     def _blocks(self, name: str, *, logits: bool) -> Estimate | None:
         settings, size = self.settings, None
-        if settings.build.fork and self.plain and self.of["km"] and settings.latents in ("", "expanded"):
+        if self._has_plain_heads:
             return expanded_blocks(self.of)
         if self.is_whole or self.is_alone:
             size = graph_bytes(
