@@ -129,6 +129,26 @@ def test_gpus_and_ranks_are_those_of_the_plan():
     assert args[args.index("--max-model-len") + 1] == "32768"
 
 
+def test_what_no_hub_has_is_read_from_a_volume(tmp_path):
+    """A folder's own config, and weights that one quantises, are on no hub under that name."""
+    config = kvgauge.load("Qwen/Qwen3-8B", offline=True).raw.config
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    (folder / "config.json").write_text(json.dumps(dict(config)), encoding="utf-8")
+    words = {"engine": "vllm", "gpu": "H100:2", "context": 4096}
+    for answer in (
+        kvgauge.fit(str(folder), **words),
+        kvgauge.fit("Qwen/Qwen3-8B", weights="fp8", **words),
+    ):
+        made = job_of(answer)
+        text = render_files(made, ("kserve",))["kserve.yaml"]
+        assert yaml.safe_load(text)["spec"]["predictor"]["model"]["storageUri"] == f"pvc://{made.name}/hf"
+        assert "volume of this name" in text
+    hub = render_files(job_of(kvgauge.fit("Qwen/Qwen3-8B", **words)), ("kserve",))["kserve.yaml"]
+    assert "hf://Qwen/Qwen3-8B" in hub
+    assert "volume" not in hub
+
+
 STUB = """#!/usr/bin/env bash
 printf '%s\\n' "$(basename "$0") $*" >> "$RECORD"
 if [ "$(basename "$0")" = python3 ]; then echo "$GPUS"; fi

@@ -181,3 +181,15 @@ def test_a_network_is_a_rate_or_refused(text):
     except InvalidRequestError:
         return
     assert found.rate > 0
+
+
+def test_splits_of_a_plan_have_the_formats_of_its_first_option():
+    plan = kvgauge.plan(
+        "Qwen/Qwen3-32B", gpu="H100:4", prompt_tokens=30_720, output_tokens=2048, sequences=16, top=1,
+        split="disaggregated", offline=True,
+    )  # fmt: skip
+    first, (split,) = plan.options[0], plan.splits.splits
+    assert first.formats.kv == "fp8"
+    per_rank = 30_720 * 64 * 2 * 8 * 128 // first.parallelism.tensor  # a byte a value
+    assert split["prompt_rank_bytes"] == per_rank
+    assert split["decode_rank_bytes"] < first.device.memory_bytes

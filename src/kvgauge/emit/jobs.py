@@ -36,6 +36,7 @@ class Job:
         gpus_per_machine: used on each machine.
         num_machines: of one copy of the engine.
         resource: name of a GPU in Kubernetes.
+        on_hub: the command loads the model by its name on a hub, not from a folder.
     """
 
     model: str
@@ -48,6 +49,7 @@ class Job:
     gpus_per_machine: int
     num_machines: int
     resource: str
+    on_hub: bool = True
 
     @property
     def name(self) -> str:
@@ -121,10 +123,12 @@ def job_of(result: FitResult, *, gpus_per_machine: int | None = None, vendor: st
             hint="a count of GPUs that machines share evenly, or another --gpus-per-machine",
             field="gpus_per_machine",
         )
+    raw, words = result.model.raw, _words(result)
     return Job(
-        result.model.raw.id, request.engine, request.engine_version or "", _words(result),
+        raw.id, request.engine, request.engine_version or "", words,
         spread.tensor, spread.pipeline, spread.data, per_machine, machines,
         systems_table()["resources"].get(vendor, systems_table()["resources"]["NVIDIA"]),
+        raw.source in ("catalogue", "hub") and raw.id in words,
     )  # fmt: skip
 
 

@@ -110,7 +110,7 @@ def inference_service(job: Job) -> list[Object]:
     model: Object = {
         "modelFormat": {"name": "huggingface"},
         "args": [f"--model_name={job.name}", *_own_flags(job.words, several=several)],
-        "storageUri": f"pvc://{job.name}/hf" if several else f"hf://{job.model}",
+        "storageUri": f"hf://{job.model}" if job.on_hub and not several else f"pvc://{job.name}/hf",
         "resources": {"limits": limits, "requests": limits},
     }
     predictor: Object = {"model": model}

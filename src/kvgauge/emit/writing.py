@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -28,7 +28,7 @@ class Emitted(NamedTuple):
 
 
 _KSERVE_COMMENT = "KServe's runtime image brings its own vLLM: the plan holds for the version named above."
-_KSERVE_VOLUME = "Several machines read the model from a volume of this name, under hf/."
+_KSERVE_VOLUME = "{who} the model from a volume of this name, under hf/."
 
 #: What a list of systems is written with, and hardly a folder.
 _WORDS = re.compile(r"[a-z,-]+")
@@ -40,9 +40,14 @@ _RENDERERS: Mapping[str, Callable[[Job], str]] = {
     "leaderworkerset": lambda job: to_yaml(leader_worker_set(job), job.title),
     "kserve": lambda job: to_yaml(
         inference_service(job),
-        "\n".join([job.title, _KSERVE_COMMENT, *([_KSERVE_VOLUME] if job.num_machines > 1 else [])]),
+        "\n".join([job.title, _KSERVE_COMMENT, *_volume_comment(job)]),
     ),
 }
+
+
+def _volume_comment(job: Job) -> Iterator[str]:
+    if job.num_machines > 1 or not job.on_hub:
+        yield _KSERVE_VOLUME.format(who="It reads" if job.num_machines == 1 else "Several machines read")
 
 
 def systems_of(engine: str) -> tuple[str, ...]:

@@ -50,7 +50,7 @@ def plan_splits(
     ranks: Mapping[str, int | None],
     best: PlanOption | None,
 ) -> SplitAnswer:
-    """Return the splits of a plan's load, on the cards and in the ranks of its first option.
+    """Return the splits of a plan's load, on the cards, in the ranks and formats of its first option.
 
     ``all`` leaves a shared prefix out where there is none.
 
@@ -77,7 +77,16 @@ def plan_splits(
     on_gpus = [kind for kind in kinds if kind not in _ON_RACKS]
     on_racks = [kind for kind in kinds if kind in _ON_RACKS]
     gpu = wish.gpu if wish.gpu is not None and "," not in wish.gpu and wish.gpu != "all" else None
-    first = splits(model, on_gpus, gpu=gpu or bought, **asked)
+    asked_here = {**asked, **_formats(best)}
+    first = splits(model if best is None else best.fit.model, on_gpus, gpu=gpu or bought, **asked_here)
     alone = {**asked, **dict.fromkeys(AXES)}  # attention is not cut over ranks
     second = splits(model, on_racks, gpu=gpu, **alone)
     return replace(second, sized=first.sized, splits=(*first.splits, *second.splits))
+
+
+def _formats(best: PlanOption | None) -> Mapping[str, str]:
+    """Return what an option takes instead of the checkpoint's own, as keywords of ``size``."""
+    if best is None:
+        return {}
+    changed = {"kv_dtype": best.formats.kv, "weights": best.formats.weights}
+    return {key: word for key, word in changed.items() if word is not None}

@@ -9,7 +9,7 @@ from kvgauge.planning.ranking import layout_text
 from kvgauge.render.clean import clean
 from kvgauge.render.fit_facts import said
 from kvgauge.render.sheet import Listing, Sheet, TableOf
-from kvgauge.render.size_facts import Pairs, engine_text, load_text, model_name
+from kvgauge.render.size_facts import Pairs, engine_text, load_text
 
 if TYPE_CHECKING:
     from kvgauge.hardware import Price
@@ -30,13 +30,13 @@ PATH_KEYS = ("column_question", "column_answer", "column_because")
 def plan_headline(result: PlanResult, view: View) -> str:
     """Return the first line: how much was found, for which load."""
     texts, best = view.texts, result.best
+    name = clean(result.model.raw.id) or texts("source_stdin")
     if best is None:
-        name = clean(result.model.raw.id) or texts("source_stdin")
         return texts("plan_none", model=name, devices=f"{result.num_devices:,}")
     load = best.fit.request.workload
     return texts(
         "plan_headline",
-        model=model_name(best.fit, view),
+        model=name,
         load=load_text(load.sequences, load.context_tokens, view),
         engine=engine_text(best.fit.request),
         options=f"{len(result.options):,}",
