@@ -258,7 +258,6 @@ def test_bare_command_shows_three_examples(kv):
         (("compare",), 2, "invalid_request"),
         (("--context", "3"), 2, "invalid_request"),
         (("qwen.json", "--tp", "3"), 1, "feature_unsupported"),
-        (("qwen.json", "--gpu", "H100", "--no-weights"), 1, "feature_unsupported"),
         (("qwen.json", "--memory", "80xB"), 2, "invalid_request"),
         (("qwen.json", "--gpu-file", "no-such.json"), 1, "damaged_file"),
         (("qwen.json", "--gpu", "H100", "--reserve", "80GiB"), 2, "invalid_request"),
