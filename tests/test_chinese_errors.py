@@ -48,7 +48,7 @@ NOT_SHOWN = {
     '{} --nnodes "$LWS_GROUP_SIZE" --node-rank "$LWS_WORKER_INDEX" '
     '--dist-init-addr "$LWS_LEADER_ADDRESS:{}"',
     "KServe's runtime image brings its own vLLM: the plan holds for the version named above.",
-    "Several machines read the model from a volume of this name, under hf/.",
+    "The model is read from a volume of this name, under hf/.",
     "start {}",
     "4 B × {} logits × {} sequence{}", "{} to {} B", "{} + {} B", " × {} streams", "{} layer{} × {} {} × {}",
     "kernels and workspaces that come with the weights", "seven start-up logs",

@@ -28,7 +28,7 @@ class Emitted(NamedTuple):
 
 
 _KSERVE_COMMENT = "KServe's runtime image brings its own vLLM: the plan holds for the version named above."
-_KSERVE_VOLUME = "{who} the model from a volume of this name, under hf/."
+_KSERVE_VOLUME = "The model is read from a volume of this name, under hf/."
 
 #: What a list of systems is written with, and hardly a folder.
 _WORDS = re.compile(r"[a-z,-]+")
@@ -47,7 +47,7 @@ _RENDERERS: Mapping[str, Callable[[Job], str]] = {
 
 def _volume_comment(job: Job) -> Iterator[str]:
     if job.num_machines > 1 or not job.on_hub:
-        yield _KSERVE_VOLUME.format(who="It reads" if job.num_machines == 1 else "Several machines read")
+        yield _KSERVE_VOLUME
 
 
 def systems_of(engine: str) -> tuple[str, ...]:
