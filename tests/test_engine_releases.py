@@ -143,6 +143,12 @@ def test_what_trtllm_serve_has_no_flag_for_goes_into_its_file():
     assert "launch_needs_file" not in notes_of(newest)
 
 
+def test_a_short_flag_is_written_out_where_it_was_not_yet():
+    line = "llama-server -hf a/b --hf-file f.gguf -c 4096"
+    assert released_line(line, "llama.cpp", "b4435") == (line.replace("-hf a", "--hf-repo a"), ())
+    assert released_line(line, "llama.cpp", "b4529") == (line, ())
+
+
 @pytest.mark.parametrize("vllm", ["0.8.5", "0.33.0"])
 def test_replicas_over_machines_need_a_flag(vllm):
     told = kvgauge.fit(loaded(), engine=f"vllm@{vllm}", gpu="H100:16", tp=1, dp=16)

@@ -9,6 +9,9 @@ from kvgauge.architecture import Note
 from kvgauge.engines.flag_tables import flag_rows
 from kvgauge.engines.releases import flag_span, has_flag
 
+#: Short flags -> the long ones that came before them.
+_LONGER = {"-hf": "--hf-repo"}
+
 
 def released_line(command: str, engine: str, version: str | None) -> tuple[str, tuple[Note, ...]]:
     """Return a line without the flags of the tables that a version lacks, and what that leaves unsaid.
@@ -22,7 +25,10 @@ def released_line(command: str, engine: str, version: str | None) -> tuple[str, 
     kept: list[str] = []
     lacking: list[str] = []
     in_file: dict[str, str] = {}
-    for words in _groups(shlex.split(command)):
+    for own in _groups(shlex.split(command)):
+        longer = _LONGER.get(own[0], "") if engine == "llama.cpp" else ""
+        is_new = bool(longer) and has_flag(engine, own[0], version) is False
+        words = [longer, *own[1:]] if is_new else own
         name = words[0].partition("=")[0]
         field = fields.get(name.lstrip("-").replace("-", "_").rpartition(".")[2])
         is_dotted = not name.startswith("-") and "=" in words[0]
@@ -33,7 +39,8 @@ def released_line(command: str, engine: str, version: str | None) -> tuple[str, 
         else:
             kept += words
     notes = (*_lacking_notes(engine, version, lacking), *_file_notes(engine, version, in_file))
-    return shlex.join(kept) if notes else command, notes
+    is_changed = bool(notes) or any(flag in kept for flag in _LONGER.values())
+    return shlex.join(kept) if is_changed else command, notes
 
 
 def _groups(words: list[str]) -> Iterator[list[str]]:
