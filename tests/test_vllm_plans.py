@@ -145,6 +145,24 @@ def test_blocks_of_compressed_caches_have_slots_by_page_before_groups_lay_over_o
     assert sizes == [22 * (37440 + 8640 + 1728), 22 * 37440 + 21 * 8640 + 20 * 1728, 1002240]
 
 
+@pytest.mark.parametrize(
+    ("version", "model", "flags", "pool_gib", "blocks"),
+    [("0.6.6", "meta-llama/Llama-3.2-11B-Vision-Instruct", "--max-model-len 65536 --max-num-seqs 128", 14.65, 6001),
+     ("0.7.3", "deepseek-ai/DeepSeek-R1", "-tp 8 --max-model-len 128000", 21.43, 18418),
+     ("0.7.2", "Qwen/Qwen2.5-Math-1.5B", "--max-model-len 4096", 33.37, 78115)],
+)  # fmt: skip
+def test_the_first_engine_keeps_cross_attention_in_its_blocks_and_aligns_latents(
+    version, model, flags, pool_gib, blocks
+):
+    settings = replace(parse_flags(flags), version=version, gpu=gpu_class("H100"))
+    found = plan(load(model, offline=True).architecture, settings)
+    least, most = (
+        found.pool(int((pool_gib + end) * GIB)).num_blocks for end in (-0.005, 0.005)
+    )  # the log prints two decimals
+    assert least <= blocks <= most
+    assert most - least <= blocks * 0.001 + 1
+
+
 def test_small_cards_with_much_memory_batch_less_from_when_their_version_says_so():
     model = load(PLAIN).architecture
     found = {
@@ -326,7 +344,8 @@ def test_any_words_are_read_or_refused(words):
 @pytest.mark.parametrize(
     ("name", "capability"),
     [("NVIDIA H100 80GB HBM3", (9, 0)), ("A100-SXM4-80GB", (8, 0)), ("2x RTX 4090", (8, 9)), ("RTX5090", (12, 0)),
-     ("NVIDIA RTX PRO 6000 Blackwell", (12, 0)), ("NVIDIA L40S", (8, 9)), ("NVIDIA GB10", (12, 1))],
+     ("NVIDIA RTX PRO 6000 Blackwell", (12, 0)), ("NVIDIA L40S", (8, 9)), ("NVIDIA GB10", (12, 1)),
+     ("GeForce RTX 2080 Ti", (7, 5)), ("RTX 2060 12GB", (7, 5)), ("RTX A5000", (8, 6)), ("RTX 3070", (8, 6))],
 )  # fmt: skip
 def test_cards(name, capability):
     assert gpu_class(name).capability == capability

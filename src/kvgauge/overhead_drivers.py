@@ -31,6 +31,7 @@ _BLOCKS = {
     Part.EXPERTS: "experts",
     Part.SHARED_EXPERTS: "experts",
 }
+_DATACENTER_BLACKWELL = 10
 #: Newer than any version: rules of what is newest hold for it.
 NEWEST = "9999.0.0"
 _LATENT_ROLES = frozenset({Role.LATENT, Role.ROPE})
@@ -266,18 +267,39 @@ def is_quantised(families: Iterable[StoredFamily]) -> bool:
     )
 
 
+#: Types whose own defaults capture up to 1,024 (model_executor/models/config.py), and since when.
+_WIDE_TYPES, _WIDE_TYPES_SINCE = frozenset({"gpt_oss"}), parse_version("0.12.0")
+#: From here on datacenter Blackwell does (config/vllm.py of 0.26.0 and 0.27.1).
+_WIDE_CARDS_SINCE = parse_version("0.27.0.dev0")
+
+
+def captures_wide(version: str | None, major: int, model_type: str = "") -> bool:
+    """Return whether graphs are captured up to 1,024 tokens of a step by default, not 512.
+
+    Args:
+        major: compute capability.
+
+    >>> captures_wide("0.26.0", 10), captures_wide("0.28.0", 10), captures_wide("0.19.0", 9, "gpt_oss")
+    (False, True, True)
+    """
+    found = parse_version(version or NEWEST)
+    if model_type in _WIDE_TYPES:
+        return found >= _WIDE_TYPES_SINCE
+    return major == _DATACENTER_BLACKWELL and found >= _WIDE_CARDS_SINCE
+
+
 def graph_sizes(version: str | None, sequences: int, speculative_tokens: int, *, wide: bool) -> int:
     """Return how many batch sizes vLLM captures as graphs by default.
 
     1, 2, 4, then steps of 8 up to 248, from 0.12 on steps of 16 above; to twice the sequences, 512 at most
-    (``config/vllm.py``); ``wide``: 1,024, as on SM100 and for gpt-oss.
+    (``config/vllm.py``); ``wide``: 1,024 (``captures_wide``).
 
     >>> graph_sizes("0.19.0", 1024, 0, wide=False), graph_sizes("0.11.0", 1024, 0, wide=False)
     (51, 67)
     """
     found = parse_version(version or NEWEST)
     first_engine = found < parse_version("0.8.0.dev0")
-    largest = 256 if first_engine else 1024 if wide and found >= parse_version("0.12.0") else 512
+    largest = 256 if first_engine else 1024 if wide else 512
     largest = min(largest, sequences if first_engine else 2 * sequences * (1 + speculative_tokens))
     step = 16 if found >= parse_version("0.12.0.dev0") else 8
     sizes = [1, 2, 4, *range(8, 256, 8), *range(256, 1025, step)]

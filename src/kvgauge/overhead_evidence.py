@@ -25,6 +25,7 @@ from kvgauge.data import read_data
 from kvgauge.overhead_drivers import (
     Running,
     Widths,
+    captures_wide,
     graph_sizes,
     is_quantised,
     packs_experts,
@@ -104,7 +105,8 @@ def _default_sizes(row: dict[str, Any], sequences: int, drafted: int) -> int:
     if row["engine"] != "vllm":
         return 0
     capability = row.get("capability")
-    wide = capability is not None and capability[0] == 10
+    kind = str(_model(row["model"]).raw.config.get("model_type", "")) if row.get("model") else ""
+    wide = captures_wide(row.get("version"), capability[0] if capability else 0, kind)
     return graph_sizes(row.get("version"), sequences, drafted, wide=wide)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from kvgauge.architecture import ModelArchitecture
 from kvgauge.engines.vllm.versions import parse_version
-from kvgauge.overhead_drivers import NEWEST, Running, graph_sizes
+from kvgauge.overhead_drivers import NEWEST, Running, captures_wide, graph_sizes
 from kvgauge.overhead_encoder import image_item_tokens, image_token_bytes
 
 if TYPE_CHECKING:
@@ -24,8 +24,6 @@ _AMPERE = 8
 _ONE_ENGINE = parse_version("0.11.0")
 #: Words of the names of cards that are joined by NVLink as a rule, and of those that are not.
 _LINKED = ("h100", "h200", "h800", "h20", "a100", "a800", "b200", "b300", "gb200", "gb300", "gh200")
-#: Types whose own defaults capture up to 1,024 (model_executor/models/config.py).
-_WIDE_TYPES = frozenset({"gpt_oss"})
 #: Most requests of a step of SGLang where neither a flag nor its graphs say less.
 _SGLANG_SEQUENCES = 256
 #: A prefill of SGLang that is not cut into chunks.
@@ -64,7 +62,7 @@ def vllm_running(
             )
             tokens = _FIRST_BATCH if chunked else max(_FIRST_BATCH, plan.max_model_tokens)
     gpu, drafted = settings.gpu, settings.speculation.tokens
-    wide = gpu.major == 10 or architecture.model_type in _WIDE_TYPES
+    wide = captures_wide(settings.version, gpu.major, architecture.model_type)
     sizes = graph_sizes(settings.version, sequences, drafted, wide=wide)
     return Running(
         "vllm",

@@ -77,6 +77,11 @@ class CacheSpec:
         """Return the spec with its page padded."""
         return replace(self, page_bytes=page_bytes)
 
+    def with_rows_of(self, multiple_bytes: int) -> CacheSpec:
+        """Return the spec with its tokens rounded up to a multiple of bytes."""
+        token = -(-self.token_bytes // multiple_bytes) * multiple_bytes
+        return replace(self, token_bytes=token, page_bytes=token * self.block_tokens)
+
     def as_full(self, block_tokens: int) -> CacheSpec:
         """Return the spec of a window that is kept as full attention."""
         return replace(self.with_block(block_tokens), kind=SpecKind.FULL, window_tokens=0)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from kvgauge.architecture import ModelArchitecture
 from kvgauge.engines.ranks import refuse_ranks
 from kvgauge.engines.vllm.blocks import align_hybrid, checkpoint_pages, choose_block
-from kvgauge.engines.vllm.cache_spec import CacheSpec, SpecKind
+from kvgauge.engines.vllm.cache_spec import CacheSpec
 from kvgauge.engines.vllm.grouping import SpecGroup, block_bytes, group_layers
 from kvgauge.engines.vllm.kv_dtypes import resolve_word
 from kvgauge.engines.vllm.pool import VllmPlan
 from kvgauge.engines.vllm.requests import RequestRules
 from kvgauge.engines.vllm.schedule import Schedule, schedule
 from kvgauge.engines.vllm.settings import DRAFTLESS_METHODS, VllmSettings
-from kvgauge.engines.vllm.specs import layer_specs
+from kvgauge.engines.vllm.specs import first_engine_specs, layer_specs
 from kvgauge.engines.vllm.versions import LATENTS_SINCE, VllmRules, rules_for
 from kvgauge.errors import FeatureUnsupportedError
 from kvgauge.layers import LayerKind
@@ -38,7 +38,7 @@ def plan(architecture: ModelArchitecture, settings: VllmSettings) -> VllmPlan:
     checkpoints, grain = checkpoint_pages(architecture, settings, rules)
     specs = layer_specs(architecture, settings, word, choice.block_tokens)
     if rules.engine_v0:
-        specs = tuple(spec for spec in specs if spec.kind is not SpecKind.RECURRENT)
+        specs = first_engine_specs(specs, rules)
     specs = align_hybrid(specs, choice, scheduled, rules, grain, settings.state_block_tokens)
     groups = group_layers(
         specs,

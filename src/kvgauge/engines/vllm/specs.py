@@ -17,6 +17,7 @@ from kvgauge.engines.vllm.compressed import compressed_specs
 from kvgauge.engines.vllm.kv_dtypes import KV_WORDS, model_dtype
 from kvgauge.engines.vllm.settings import VllmSettings
 from kvgauge.engines.vllm.states import state_spec
+from kvgauge.engines.vllm.versions import VllmRules
 from kvgauge.errors import FeatureUnsupportedError
 from kvgauge.identity import Identity
 from kvgauge.layers import LayerCache, LayerKind, Role, Shard, Stream
@@ -62,6 +63,22 @@ def layer_specs(
     if settings.speculation.drafter is not None:  # a model inside the key would be compared field by field
         return _layer_specs(architecture, settings, word, block_tokens)
     return _known_specs(Identity(architecture), _shaping(settings), word, block_tokens)
+
+
+def first_engine_specs(specs: tuple[CacheSpec, ...], rules: VllmRules) -> tuple[CacheSpec, ...]:
+    """Return caches as the V0 engine keeps them: cross-attention like any other, states beside the blocks.
+
+    Source: ``worker/cache_engine.py`` of 0.7.3, where rows of latents are aligned.
+    """
+    return tuple(
+        spec.as_full(spec.block_tokens)
+        if spec.kind is SpecKind.CROSS
+        else spec.with_rows_of(rules.latent_row_bytes)
+        if spec.kind is SpecKind.LATENT
+        else spec
+        for spec in specs
+        if spec.kind is not SpecKind.RECURRENT
+    )
 
 
 def _shaping(settings: VllmSettings) -> VllmSettings:

@@ -43,6 +43,7 @@ class VllmRules:
 
     Args:
         engine_v0: one kind of cache of every attention layer; state lies beside the blocks.
+        latent_row_bytes: what a row of a latent is rounded up to.
         latents: MLA keeps latents; before, K and V of every head, in a form that is not known here.
         hybrid_manager: layers of several kinds share one pool; before, windows beside full layers were full.
         chunked_groups: chunked layers have blocks of their own; before, they were kept as full attention.
@@ -75,6 +76,7 @@ class VllmRules:
     version: str
     engine_v0: bool = False
     latents: bool = True
+    latent_row_bytes: int = 1
     hybrid_manager: bool = True
     chunked_groups: bool = True
     uniform_groups: bool = True
@@ -122,7 +124,8 @@ _BEFORE: tuple[tuple[str, dict[str, object]], ...] = (
     ("0.11.0.dev0", {"state_caching": "one", "interleaved": False, "uniform_groups": False,
                      "dcp_tokens": False}),
     ("0.9.2.dev0", {"hybrid_manager": False, "tokens": "blocks", "concurrency_by_blocks": False}),
-    ("0.8.0.dev0", {"engine_v0": True}),
+    ("0.8.0.dev0", {"engine_v0": True, "latent_row_bytes": 256}),
+    ("0.7.2.dev0", {"latent_row_bytes": 1}),
     (f"{LATENTS_SINCE}.dev0", {"latents": False}),
 )  # fmt: skip
 
