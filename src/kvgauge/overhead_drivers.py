@@ -269,8 +269,8 @@ def is_quantised(families: Iterable[StoredFamily]) -> bool:
 
 #: Types whose own defaults capture up to 1,024 (model_executor/models/config.py), and since when.
 _WIDE_TYPES, _WIDE_TYPES_SINCE = frozenset({"gpt_oss"}), parse_version("0.12.0")
-#: From here on datacenter Blackwell does (config/vllm.py of 0.26.0 and 0.27.1).
-_WIDE_CARDS_SINCE = parse_version("0.27.0.dev0")
+#: From here on datacenter Blackwell does (config/vllm.py of 0.27.1 and 0.28.0).
+_WIDE_CARDS_SINCE = parse_version("0.28.0.dev0")
 
 
 def captures_wide(version: str | None, major: int, model_type: str = "") -> bool:

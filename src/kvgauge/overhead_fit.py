@@ -5,7 +5,7 @@ The records are ``data/overhead_evidence.jsonl``; ``tools/fit_overhead.py`` writ
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from math import sqrt
 from statistics import median
@@ -203,6 +203,7 @@ GROUPS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("0.18.0.dev0", {"ranks": "one"}),
     ("0.0.0", {"ranks": "many"}),
     ("0.6.5.dev0", {"ranks": "many"}),
+    ("0.7.0.dev0", {"ranks": "many", "linked": True}),
     ("0.11.0.dev0", {"ranks": "many"}),
     ("0.11.0.dev0", {"ranks": "many", "linked": True}),
     ("0.18.0.dev0", {"ranks": "many"}),
@@ -213,11 +214,16 @@ GROUPS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("0.0.0", {"ranks": "one", "unified": True}),
     ("0.0.0", {"ranks": "many", "unified": True}),
 )
-#: A group whose neighbour counts as one record more, where it has records itself: two starts of 0.11 over
-#: NVLink kept 0.5 and 1.4 GiB, and Hopper from 0.18 on keeps 2.1; one start on unified memory freed some.
+#: A group whose neighbour counts as one record more, where it has records itself: three starts of 0.7 to
+#: 0.10 over NVLink kept 0.4 to 2.1 GiB, two of 0.11 0.5 and 1.4, and Hopper from 0.18 on keeps 2.1; one start
+#: on unified memory freed some.
 _NEIGHBOURS = {
     GROUPS.index(few): GROUPS.index(near)
     for few, near in (
+        (
+            ("0.7.0.dev0", {"ranks": "many", "linked": True}),
+            ("0.18.0.dev0", {"ranks": "many", "major": 9}),
+        ),
         (
             ("0.11.0.dev0", {"ranks": "many", "linked": True}),
             ("0.18.0.dev0", {"ranks": "many", "major": 9}),
@@ -318,7 +324,8 @@ def _guesses(records: list[Record], graphs: list[Record]) -> dict[str, Any]:
     beyond = [replace(r, figure_bytes=max(0.0, r.figure_bytes - taken[r.id])) for r in many if r.id in taken]
     plain = [r for r in beyond if r.widths is not None and not r.widths.has_experts]
     return {
-        "experts": _a_layer(routed, routed) | {"most_of_few": GIB // 2, "source": _sources(routed)},
+        "experts": _a_layer(routed, routed, _cautious)
+        | {"most_of_few": GIB // 2, "source": _sources(routed)},
         "dense": {"beyond": _range_of(plain or beyond)},
     }
 
@@ -343,8 +350,10 @@ def _graphs(records: list[Record]) -> dict[str, Any]:
     return kinds | {"most_of_few": int(1.1 * max(few, default=0.0)), "source": _sources(records)}
 
 
-def _a_layer(records: list[Record], around: list[Record]) -> dict[str, Any]:
-    """Return the median of the families' medians, and the range of the records around it."""
+def _a_layer(
+    records: list[Record], around: list[Record], middle: Callable[[list[float]], float] = median
+) -> dict[str, Any]:
+    """Return the middle of the families' medians, and the range of the records around it."""
     families: dict[str, list[float]] = {}
     for r in records:
         families.setdefault(r.family, []).append(_each(r))
@@ -355,7 +364,7 @@ def _a_layer(records: list[Record], around: list[Record]) -> dict[str, Any]:
     margin = 1 + 1 / sqrt(len(sizes))
     return {
         "low": int(sizes[cut] / margin),
-        "bytes": int(median(median(own) for own in families.values())),
+        "bytes": int(middle([median(own) for own in families.values()])),
         "high": int(sizes[-1 - cut] * margin),
         "records": len(records),
     }

@@ -18,6 +18,8 @@ from kvgauge.engines.vllm.cache_spec import SpecKind
 from kvgauge.engines.vllm.devices import DEFAULT_GPU, GpuClass, gpu_class, gpu_of_memory
 from kvgauge.engines.vllm.flags import parse_flags
 from kvgauge.engines.vllm.versions import OLDEST, parse_version
+from kvgauge.errors import KvgaugeError
+from kvgauge.hardware import parse_gpu
 from kvgauge.replay.figures import Figure, Skip, nearest, needed
 from kvgauge.replay.models import ModelFinder
 from kvgauge.replay.records import Record
@@ -132,9 +134,20 @@ def version_of(record: Record) -> str | None:
 
 def card_of(record: Record) -> GpuClass:
     """Return the class of the card: by its name, else its memory, else the one rules were checked on."""
-    total = total_gib(record)
-    known = gpu_class(record.text("gpu") or "")
-    return known or (gpu_of_memory(int(total * GIB)) if total and total > 0 else DEFAULT_GPU)
+    total, name = total_gib(record), record.text("gpu") or ""
+    known = gpu_class(name)
+    if known is None and total and total > 0:
+        return gpu_of_memory(int(total * GIB))
+    return known or _of_catalogue(name) or DEFAULT_GPU
+
+
+def _of_catalogue(name: str) -> GpuClass | None:
+    """Return the class of a card that only the catalogue of accelerators knows."""
+    try:
+        device, _ = parse_gpu(name)
+    except KvgaugeError:
+        return None
+    return GpuClass(device.name, device.compute_capability, device.memory_bytes)
 
 
 def total_gib(record: Record) -> float | None:
