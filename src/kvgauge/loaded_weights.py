@@ -23,7 +23,8 @@ def loaded_weights(prepared: Prepared, weighed: WeightAnswer) -> tuple[int, ...]
     from kvgauge.engines import sglang_load, vllm_load  # noqa: PLC0415 - other engines need none
     from kvgauge.readers.hf.rotary import read_rotary  # noqa: PLC0415 - as above
 
-    rotary, loaded_bytes = read_rotary(prepared.model.raw.config), vllm_load.loaded_bytes
+    rotary = read_rotary(prepared.model.raw.config)
+    loaded_bytes = partial(vllm_load.loaded_bytes, version=request.engine_version)
     if request.engine == "sglang":
         card = prepared.setup.card
         is_cuda = card is None or card.capability is not None

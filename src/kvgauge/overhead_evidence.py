@@ -178,4 +178,4 @@ def loaded_weights(record: Record) -> int | None:
         stored, Parallelism(record.running.tensor), num_layers=architecture.num_layers, policy=policy
     )
     rotary = read_rotary(_model(record.facts["model"]).raw.config)
-    return loaded_bytes(held, rotary, model_type=architecture.model_type)
+    return loaded_bytes(held, rotary, model_type=architecture.model_type, version=record.running.version)

@@ -12,6 +12,7 @@ from math import prod
 from types import MappingProxyType
 
 from kvgauge.engines.torch_memory import allocated_bytes
+from kvgauge.engines.vllm_absorbed import absorbed_sizes, absorbs
 from kvgauge.sharding import RankTensor
 from kvgauge.weights import Part, Rotary, TensorFamily
 
@@ -36,16 +37,21 @@ _AXES_FACTOR = 4
 _PLAIN_AXES = ("qwen3_vl", "qwen3_5", "qwen3_next")
 
 
-def loaded_bytes(tensors: Iterable[RankTensor], rotary: Iterable[Rotary], *, model_type: str) -> int:
+def loaded_bytes(
+    tensors: Iterable[RankTensor], rotary: Iterable[Rotary], *, model_type: str, version: str | None = None
+) -> int:
     """Return what a rank counts as allocated after loading.
 
     Args:
         tensors: of the rank.
         rotary: the model's rotary embeddings; each is a table on every rank.
         model_type: of the language model.
+        version: of vLLM; None: the newest.
     """
+    held = tuple(tensors)
+    copies = absorbed_sizes(held) if absorbs(version) else ()
     tables = [rotary_bytes(each, model_type=model_type) for each in rotary]
-    return allocated_bytes((*tables, *joined_sizes(tensors)))
+    return allocated_bytes((*tables, *joined_sizes(held), *copies))
 
 
 def rotary_bytes(rotary: Rotary, *, model_type: str) -> int:

@@ -156,7 +156,10 @@ def _vllm_bytes(record: Record, model: Model, stored: StoredWeights, scheme: str
                      mtp=settings.speculation.uses_mtp)
         for stage in range(layout.pipeline)
     )  # fmt: skip
-    return max(loaded_bytes(rank, rotary, model_type=architecture.model_type) for rank in ranks)
+    return max(
+        loaded_bytes(rank, rotary, model_type=architecture.model_type, version=settings.version)
+        for rank in ranks
+    )
 
 
 def _capability(record: Record) -> tuple[int, int] | None:
