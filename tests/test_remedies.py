@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import kvgauge
 from kvgauge.cli.app import execute
 from kvgauge.errors import KvgaugeError
+from kvgauge.published_weights import smaller_checkpoints
 from kvgauge.remedies.words import ENDS, WHAT
 from kvgauge.render.messages import zh
 from test_schemas import validate
@@ -224,3 +225,22 @@ def test_what_fits_needs_no_remedy():
 
 def test_every_sentence_is_there_in_both_languages():
     assert {f"{code}_{end}" for code in WHAT for end in ENDS} <= set(zh.NOTES)
+
+
+@pytest.mark.parametrize(
+    ("model", "gpu"),
+    [
+        ("Qwen/Qwen3-32B", "RTX 4090"),
+        ("Qwen/Qwen3-8B", "RTX 4060"),
+        ("meta-llama/Llama-3.1-70B-Instruct", "L4"),
+    ],
+)
+def test_the_published_checkpoint_is_the_best_of_all(model, gpu):
+    """Those that weigh more than the GPU holds are not asked where a smaller one is; the answer is the same."""
+    loaded = kvgauge.load(model)
+    names = [found.raw.id for found in smaller_checkpoints(loaded, loaded.weighed.stored.num_bytes)]
+    asked = [fitted(name, gpu=gpu, engine="vllm", suggestions=False).verdict for name in names]
+    fits = [name for name, verdict in zip(names, asked, strict=True) if verdict.fits]
+    least = max(zip(asked, names, strict=True), key=lambda pair: pair[0].slack_bytes)[1]
+    found = {each.code: each for each in fitted(model, gpu=gpu, engine="vllm").suggestions}
+    assert found["published_quantisation"].change["model"] == (fits[0] if fits else least)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import field, replace
 from fractions import Fraction
+from functools import cached_property
 from math import ceil, hypot
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
@@ -244,7 +245,7 @@ class CardBudget:
             )
         return _RULES[name]
 
-    @property
+    @cached_property
     def weights(self) -> tuple[int, ...]:
         """Bytes of the weights of each rank, as the engine counts them once they are loaded."""
         if not self._loaded:

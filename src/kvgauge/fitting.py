@@ -14,10 +14,9 @@ from kvgauge.default_engine import default_engine
 from kvgauge.fit_asking import Posed, Question, pose
 from kvgauge.fit_result import Device, FitResult, Suggestion, Verdict
 from kvgauge.fit_search import Search, largest
-from kvgauge.launch_lines import with_command
 from kvgauge.launching import launch_of
 from kvgauge.models import ModelLike, load
-from kvgauge.preparing import Options
+from kvgauge.preparing import Options, with_command
 from kvgauge.units import format_bytes
 
 if TYPE_CHECKING:

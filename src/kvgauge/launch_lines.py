@@ -12,15 +12,11 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kvgauge.data import read_data
-from kvgauge.engines import parse_engine
 from kvgauge.errors import InvalidRequestError
 from kvgauge.values import dataclass
-
-if TYPE_CHECKING:
-    from kvgauge.models import ModelLike
 
 MAX_LINE = 100_000
 _ASSIGNED = re.compile(r"[A-Za-z_]\w{0,80}=.*", re.DOTALL)
@@ -171,43 +167,4 @@ def _without(words: Sequence[str], flags: Sequence[str]) -> tuple[str, list[str]
     return value, kept
 
 
-def with_command(
-    command: str | None,
-    model: ModelLike | None,
-    engine: str | None,
-    engine_args: str,
-) -> tuple[ModelLike, str | None, str]:
-    """Return model, engine and flags with those of a launch line in place of what is not given.
-
-    Args:
-        model: None where the line is to name it; a model that is given goes before the line's.
-        engine: may say the version of the engine that the line starts.
-
-    Raises:
-        InvalidRequestError: the line starts another engine, or nothing names a model.
-    """
-    if command is not None:
-        line = read_launch_line(command)
-        model = (line.model or None) if model is None else model
-        engine, engine_args = _engine(engine, line), " ".join(filter(None, (line.args, engine_args)))
-    if model is None:
-        raise InvalidRequestError(
-            "MODEL is missing", hint="give a model, or a --command that names one", field="model"
-        )
-    return model, engine, engine_args
-
-
-def _engine(engine: str | None, line: LaunchLine) -> str:
-    if engine is None:
-        return line.engine_name
-    name, version = parse_engine(engine)
-    if name != line.engine:
-        raise InvalidRequestError(
-            f"--engine is {name}, and --command starts {line.engine}",
-            hint="leave --engine out",
-            field="engine",
-        )
-    return engine if version else line.engine_name
-
-
-__all__ = ["LaunchLine", "read_launch_line", "with_command"]
+__all__ = ["LaunchLine", "read_launch_line"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import field, replace
 from functools import cached_property, lru_cache
-from pathlib import Path
+from os import PathLike
 from typing import TYPE_CHECKING
 
 from kvgauge.architecture import ModelArchitecture
@@ -86,7 +86,7 @@ def _weighed_as(model: Identity[Model], scheme: str) -> Weighed:
     return weigh_as(model.of, scheme)
 
 
-ModelLike = str | Path | Mapping[str, object] | Model
+ModelLike = str | PathLike[str] | Mapping[str, object] | Model
 
 
 def load(

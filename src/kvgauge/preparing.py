@@ -32,6 +32,7 @@ from kvgauge.workload import Parallelism, Workload
 if TYPE_CHECKING:
     from kvgauge.engines.base import Engine
     from kvgauge.engines.setup import Card
+    from kvgauge.launch_lines import LaunchLine
     from kvgauge.sources.weight_files import Progress
 
 DEFAULT_CONTEXT_TOKENS = 32768
@@ -94,6 +95,47 @@ class Prepared:
     notes: tuple[Note, ...]
     late_notes: tuple[Note, ...]
     architecture: ModelArchitecture
+
+
+def with_command(
+    command: str | None,
+    model: ModelLike | None,
+    engine: str | None,
+    engine_args: str,
+) -> tuple[ModelLike, str | None, str]:
+    """Return model, engine and flags with those of a launch line in place of what is not given.
+
+    Args:
+        model: None where the line is to name it; a model that is given goes before the line's.
+        engine: may say the version of the engine that the line starts.
+
+    Raises:
+        InvalidRequestError: the line starts another engine, or nothing names a model.
+    """
+    if command is not None:
+        from kvgauge.launch_lines import read_launch_line  # noqa: PLC0415 - few give a whole line
+
+        line = read_launch_line(command)
+        model = (line.model or None) if model is None else model
+        engine, engine_args = _engine(engine, line), " ".join(filter(None, (line.args, engine_args)))
+    if model is None:
+        raise InvalidRequestError(
+            "MODEL is missing", hint="give a model, or a --command that names one", field="model"
+        )
+    return model, engine, engine_args
+
+
+def _engine(engine: str | None, line: LaunchLine) -> str:
+    if engine is None:
+        return line.engine_name
+    name, version = parse_engine(engine)
+    if name != line.engine:
+        raise InvalidRequestError(
+            f"--engine is {name}, and --command starts {line.engine}",
+            hint="leave --engine out",
+            field="engine",
+        )
+    return engine if version else line.engine_name
 
 
 def prepare(
@@ -288,4 +330,4 @@ def _tokens(text: int | str, architecture: ModelArchitecture, option: str) -> in
     return parse_tokens(text, what=option)
 
 
-__all__ = ["Model", "Options", "Prepared", "prepare"]
+__all__ = ["Model", "Options", "Prepared", "prepare", "with_command"]

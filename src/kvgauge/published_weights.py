@@ -9,18 +9,20 @@ from kvgauge.models import Model, load
 from kvgauge.sources.catalogue import quantised_checkpoints
 
 
-def smaller_checkpoints(model: Model, below_bytes: int) -> Iterator[Model]:
+def smaller_checkpoints(model: Model, below_bytes: int, *, least_first: bool = False) -> Iterator[Model]:
     """Yield published checkpoints whose layers keep what the model's do, of fewer bytes, largest first.
 
     Args:
         below_bytes: of the weights that they are to be smaller than.
+        least_first: the smallest first.
 
     >>> model = load("Qwen/Qwen3-8B")
     >>> found = smaller_checkpoints(model, model.weighed.stored.num_bytes)
     >>> next(found).raw.id, next(found).raw.id
     ('RedHatAI/Qwen3-8B-FP8-dynamic', 'Qwen/Qwen3-8B-FP8')
     """
-    for name, num_bytes in quantised_checkpoints(model.raw.id):
+    known = quantised_checkpoints(model.raw.id)
+    for name, num_bytes in reversed(known) if least_first else known:
         if num_bytes < below_bytes:
             found = published_model(name)
             if found.architecture.layers == model.architecture.layers:

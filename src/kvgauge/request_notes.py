@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Collection, Mapping
 
 from kvgauge.architecture import ModelArchitecture, Note
@@ -68,13 +67,17 @@ def override_notes(
     Args:
         of_weights: dotted paths that the shapes of tensors come from.
     """
+    if not overrides:
+        return ()
+    from difflib import get_close_matches  # noqa: PLC0415 - few override fields
+
     read = [*dict.fromkeys((*(path for path, _ in architecture.fields), *of_weights))]
     notes: list[Note] = []
     for key in overrides:
         if key.split(".")[-1] in _ALWAYS_READ or any(_touches(key, path) for path in read):
             continue
         near = [path for path in read if path.split(".")[-1] == key.split(".")[-1]]
-        near = near or difflib.get_close_matches(key, read, n=1, cutoff=0.75)
+        near = near or get_close_matches(key, read, n=1, cutoff=0.75)
         hint = f"; did you mean {near[0]}?" if near else ""
         text = f"--override {key} changes nothing: no field of that name is read{hint}"
         values = (("field", key), ("near", near[0] if near else ""))

@@ -10,9 +10,8 @@ from kvgauge.architecture import ModelArchitecture, Note
 from kvgauge.cache import CacheAnswer
 from kvgauge.engine_weights import refuse_weights
 from kvgauge.engines import load_engine
-from kvgauge.launch_lines import with_command
 from kvgauge.models import Model, ModelLike, load
-from kvgauge.preparing import Options, Prepared, prepare
+from kvgauge.preparing import Options, Prepared, prepare, with_command
 from kvgauge.size_result import SizeResult
 from kvgauge.weighing import answer_weights
 from kvgauge.weight_answer import WeightAnswer

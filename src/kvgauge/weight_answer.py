@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from kvgauge.what_if import AdviceRow
 
 
+#: Loaded weights may be a little less than those of the file: what is tied or repeated there.
+LOADED_AT_LEAST = 0.98
+
+
 @dataclass(frozen=True)
 class WhatIf:
     """A quantisation that was asked for: what it keeps, what that costs, and how it is made."""

@@ -15,11 +15,13 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 from itertools import accumulate
 from math import isfinite
 
 from kvgauge.engines.tensor_overrides import Override, Overrides
 from kvgauge.errors import InvalidRequestError
+from kvgauge.identity import Identity
 from kvgauge.stored_weights import StoredFamily, StoredWeights
 from kvgauge.values import dataclass
 from kvgauge.weights import Part, TensorFamily
@@ -86,6 +88,12 @@ def in_ggml_names(stored: StoredWeights) -> StoredWeights:
     """Return weights of a checkpoint under the few names that placement asks for, by what they are."""
     if any(item.family.name.startswith(("blk.", _EMBEDDING)) for item in stored.families):
         return stored
+    return _renamed(Identity(stored))
+
+
+@lru_cache(maxsize=16)
+def _renamed(weights: Identity[StoredWeights]) -> StoredWeights:
+    stored = weights.of
     named = tuple(
         replace(item, family=replace(item.family, name=_ggml_name(item))) for item in stored.families
     )

@@ -6,14 +6,18 @@ the dtype that the config declares (else fp32), convolution in the model dtype w
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from kvgauge.architecture import LayerGroup, ModelArchitecture, Note
 from kvgauge.dtypes import display_dtype
 from kvgauge.engines.base import Demand, GroupDemand, PlainEngine, RequestedDtypes, StreamDemand
 from kvgauge.engines.setup import PLAIN_SETUP, Setup
-from kvgauge.engines.theory_pool import TheoryCapacity
 from kvgauge.errors import FeatureUnsupportedError, InvalidRequestError
 from kvgauge.layers import Role, Stream
 from kvgauge.workload import Parallelism, Workload
+
+if TYPE_CHECKING:
+    from kvgauge.engines.theory_pool import TheoryCapacity
 
 
 def resolve_dtypes(
@@ -128,6 +132,8 @@ class TheoryEngine(PlainEngine):
         Raises:
             FeatureUnsupportedError: more than one pipeline stage, or context parallelism.
         """
+        from kvgauge.engines.theory_pool import TheoryCapacity  # noqa: PLC0415 - only a fit has a pool
+
         _one_stage(setup.parallelism)
         found = self.demand(architecture, workload, dtypes, version=version, args=args)
         return TheoryCapacity(found, workload, setup.parallelism)

@@ -55,6 +55,7 @@ def name_rows() -> tuple[NameRow, ...]:
     )
 
 
+@lru_cache(maxsize=256)
 def matches(text: str) -> tuple[str, ...]:
     """Return the ids that a name fits, the one that it stands for first.
 

@@ -22,6 +22,7 @@ from kvgauge.planning.rules import plan_rules
 from kvgauge.preparing import Options, prepare
 from kvgauge.sizing import weigh_request
 from kvgauge.values import dataclass
+from kvgauge.weight_answer import LOADED_AT_LEAST
 from kvgauge.workload import Parallelism
 
 if TYPE_CHECKING:
@@ -34,8 +35,6 @@ if TYPE_CHECKING:
     from kvgauge.weight_answer import WeightAnswer
 
 
-#: Loaded weights may be a little less than those of the file: what is tied or repeated there.
-_LOADED_AT_LEAST = 0.98
 _ALONE = Parallelism()
 #: Kinds of layers that keep a state of fixed size.
 STATES = frozenset({LayerKind.RECURRENT, LayerKind.CONVOLUTION})
@@ -210,7 +209,7 @@ class Evaluator:
         except KvgaugeError:
             return Least(0, 0)  # one rank alone is refused: nothing is known
         weights = min(sum(weighed.per_rank_bytes), weighed.total_bytes)
-        return Least(int(weights * _LOADED_AT_LEAST), _kept(prepared, asked).total_bytes)
+        return Least(int(weights * LOADED_AT_LEAST), _kept(prepared, asked).total_bytes)
 
     def _ask(self, device: PlanDevice, layout: Parallelism, formats: Formats, *, whole: bool) -> Case:
         case = Case(device, layout.num_gpus, layout, formats)
@@ -218,7 +217,7 @@ class Evaluator:
             prepared = self.prepared(device, layout, formats)
             weighed = self._weigh(prepared, device, formats)
             heaviest = max(weighed.per_rank_bytes)
-            least = int(_LOADED_AT_LEAST * heaviest) + self.least_bytes(device, formats).cache // case.count
+            least = int(LOADED_AT_LEAST * heaviest) + self.least_bytes(device, formats).cache // case.count
             if least > _most(device) and not whole:
                 return replace(case, weights_bytes=heaviest)
             search = self._search(prepared, device, weighed, formats)

@@ -12,7 +12,6 @@ from kvgauge.engines import parse_engine
 from kvgauge.errors import InvalidRequestError
 from kvgauge.fit_asking import WEIGHTS_ELSEWHERE, idle_notes
 from kvgauge.fitting import fit
-from kvgauge.launch_lines import with_command
 from kvgauge.models import ModelLike, load
 from kvgauge.planning.asking import AXES, Asked, context_of, refuse_unread
 from kvgauge.planning.cases import Case, Formats
@@ -26,7 +25,7 @@ from kvgauge.planning.search import Found, Machine, machines_of, search
 from kvgauge.planning.splitting import SplitWish, plan_splits
 from kvgauge.planning.unloaded import refuse_unloaded
 from kvgauge.planning.words import fit_words
-from kvgauge.preparing import Options
+from kvgauge.preparing import Options, with_command
 
 if TYPE_CHECKING:
     from kvgauge.architecture import Note

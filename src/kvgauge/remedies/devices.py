@@ -91,10 +91,11 @@ def _larger(posed: Posed) -> list[str]:
     if card is None:
         return []
     ability, memory = card.capability, card.memory_bytes
-    maker = next((device.vendor for device in all_accelerators() if device.name == card.name), "")
+    known = tuple(all_accelerators())
+    maker = next((device.vendor for device in known if device.name == card.name), "")
     found = [
         (device.memory_bytes, -(device.year or 0), device.name)
-        for device in all_accelerators()
+        for device in known
         if device.kind in _KINDS
         and device.memory_bytes > memory
         and (device.compute_capability is None) == (ability is None)

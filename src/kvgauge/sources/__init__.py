@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field, replace
-from pathlib import Path
+from os import PathLike, path
 from typing import TYPE_CHECKING
 
 from kvgauge.errors import InvalidRequestError
@@ -49,7 +49,7 @@ class RawModel:
 
 
 def load_raw(
-    model: str | Path | Json,
+    model: str | PathLike[str] | Json,
     overrides: Json | None = None,
     *,
     offline: bool = False,
@@ -88,18 +88,22 @@ def load_raw(
     return apply_overrides(raw, overrides) if overrides else raw
 
 
-def _find(model: str | Path | Json, revision: str | None, *, refresh: bool, offline: bool) -> RawModel:
+def _find(
+    model: str | PathLike[str] | Json, revision: str | None, *, refresh: bool, offline: bool
+) -> RawModel:
     if isinstance(model, Mapping):
         if "general.architecture" in model:
             return RawModel(str(model.get("general.name") or "metadata"), "gguf", model)
         return RawModel(str(model.get("_name_or_path") or "config"), "dict", model)
-    if not isinstance(model, str | Path) or not str(model).strip():
+    if not isinstance(model, str | PathLike) or not str(model).strip():
         raise InvalidRequestError("MODEL is empty", hint="give a model id, a config.json, a folder or -")
     if model == "-":
         from kvgauge.sources.local import read_stdin  # noqa: PLC0415
 
         return read_stdin()
     if _is_path(model):
+        from pathlib import Path  # noqa: PLC0415 - a name of the catalogue is no path
+
         from kvgauge.sources.local import read_path  # noqa: PLC0415
 
         return read_path(Path(model))
@@ -127,7 +131,7 @@ def _find_by_name(text: str, revision: str | None, *, refresh: bool, offline: bo
     return found or find_remote(name, refresh=refresh, offline=offline)
 
 
-def _checked_name(model: str | Path) -> str:
+def _checked_name(model: str | PathLike[str]) -> str:
     """Return a name that no file of this machine is meant by.
 
     Raises:
@@ -146,14 +150,11 @@ def _checked_name(model: str | Path) -> str:
     return name
 
 
-def _is_path(model: str | Path) -> bool:
+def _is_path(model: str | PathLike[str]) -> bool:
     """Whether a file is meant: something stands there, or the name is written as a path."""
-    if isinstance(model, Path) or model.startswith(("/", "./", "../", "~")) or model in (".", ".."):
+    if isinstance(model, PathLike) or model.startswith(("/", "./", "../", "~")) or model in (".", ".."):
         return True
-    try:
-        return Path(model).exists()
-    except (OSError, ValueError):
-        return False
+    return path.exists(model)  # noqa: PTH110 - without pathlib, as above
 
 
 def apply_overrides(raw: RawModel, overrides: Json) -> RawModel:

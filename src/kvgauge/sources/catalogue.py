@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import NamedTuple, cast
 
-from kvgauge.data import data_file, read_data, read_row
+from kvgauge.data import read_data, read_part, read_row
 from kvgauge.sources import Json, RawModel
 
 #: Key of an alias's patch that stands for the quantisation file beside the config.
@@ -116,10 +116,7 @@ def find_model(name: str) -> RawModel | None:
     names = _names()
     row_id, patch = _target(names["aliases"].get(known, known))
     start, length = cast("tuple[int, int]", names["models"][row_id])
-    with data_file("models.jsonl").open("rb") as stream:
-        stream.seek(start)
-        row = json.loads(stream.read(length))
-    return _raw(row, known, patch)
+    return _raw(json.loads(read_part("models.jsonl", start, length)), known, patch)
 
 
 def all_models() -> Iterator[tuple[RawModel, tuple[str, ...]]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import cached_property
 
@@ -12,7 +12,7 @@ from kvgauge.engines.llamacpp.cells import context_padding
 from kvgauge.engines.llamacpp.launch import launch_command
 from kvgauge.engines.llamacpp.load import LlamaLoad, cache_types, slot_tokens
 from kvgauge.engines.llamacpp.placement import HOST
-from kvgauge.engines.llamacpp.plan import LlamaPlan, plan
+from kvgauge.engines.llamacpp.plan import LlamaAllocation, LlamaPlan, kept_allocations, plan
 from kvgauge.engines.llamacpp.settings import MAX_SEQUENCES, LlamaSettings
 from kvgauge.engines.pools import Pool
 from kvgauge.engines.setup import Setup
@@ -57,7 +57,7 @@ class LlamaCapacity:
         """Caches and states of the fullest place."""
         if self.workload.sequences > MAX_SEQUENCES:
             return _NEVER
-        return max(_by_place(self.plan).values(), default=0)
+        return max(_by_place(self.plan.allocations).values(), default=0)
 
     @property
     def dtypes(self) -> RequestedDtypes:
@@ -141,7 +141,7 @@ class LlamaCapacity:
     def allocated_bytes(self, available_bytes: int) -> tuple[int, ...]:
         """Return caches and states of each device; what llama.cpp takes does not follow the budget."""
         del available_bytes
-        sizes = _by_place(self.plan)
+        sizes = _by_place(self.plan.allocations)
         devices = max(1, self.setup.parallelism.pipeline)
         host = sizes.get(HOST, 0)
         return tuple(sizes.get(f"gpu:{number}", 0) + (0 if number else host) for number in range(devices))
@@ -157,13 +157,14 @@ class LlamaCapacity:
         return launch_command(model, self.load.settings, self.args, self.told)
 
 
-def _by_place(found: LlamaPlan) -> dict[str, int]:
+def _by_place(found: Iterable[LlamaAllocation]) -> dict[str, int]:
     sizes: dict[str, int] = {}
-    for part in found.allocations:
+    for part in found:
         if part.kind in ("cache", "state"):
             sizes[part.place] = sizes.get(part.place, 0) + part.bytes
     return sizes
 
 
 def _bytes_of(architecture: ModelArchitecture, settings: LlamaSettings, tokens: int) -> int:
-    return max(_by_place(plan(architecture, replace(settings, context_tokens=tokens))).values(), default=0)
+    found = kept_allocations(architecture, replace(settings, context_tokens=tokens))
+    return max(_by_place(found).values(), default=0)

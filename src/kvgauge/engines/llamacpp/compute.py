@@ -175,9 +175,9 @@ def _row_bytes(dtype: str, elements: int) -> int:
 def _widest(architecture: ModelArchitecture, *, values: bool, kinds: frozenset[LayerKind]) -> int:
     """Return the elements of the widest V row, or K row, over layers of these kinds."""
     rows = (
-        sum(stream.elements for stream in cache.streams if (stream.role is Role.VALUE) is values)
-        for cache in architecture.layers
-        if cache.kind in kinds
+        sum(stream.elements for stream in group.streams if (stream.role is Role.VALUE) is values)
+        for group in architecture.groups
+        if group.kind in kinds
     )
     return max(rows, default=0)
 

@@ -104,6 +104,12 @@ def parse(line: str) -> dict[str, Value]:
     >>> parse("-c 32k -np 4 -fa on -ctk q8_0")
     {'context': 32768, 'sequences': 4, 'flash': 'on', 'k_type': 'q8_0'}
     """
+    return dict(_parsed(line))
+
+
+@lru_cache(maxsize=64)
+def _parsed(line: str) -> Mapping[str, Value]:
+    """Keep what the lines of one search state: each is asked for several times."""
     found: dict[str, Value] = {}
     tokens = iter(_tokens(line))
     for token in tokens:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 
 from kvgauge.architecture import ModelArchitecture, Note
 from kvgauge.engines.llamacpp.buffers import buffers
@@ -11,6 +12,7 @@ from kvgauge.engines.llamacpp.placement import HOST, LayerPlacement, layer_place
 from kvgauge.engines.llamacpp.refusals import check_streams, check_types
 from kvgauge.engines.llamacpp.settings import LlamaSettings
 from kvgauge.engines.llamacpp.subcaches import SubCache, sub_caches
+from kvgauge.identity import Identity
 from kvgauge.layers import LayerKind
 from kvgauge.values import dataclass
 
@@ -96,16 +98,17 @@ def plan(architecture: ModelArchitecture, settings: LlamaSettings) -> LlamaPlan:
     >>> [(p.name, p.bytes >> 20) for p in plan(model, LlamaSettings(context_tokens=32768)).allocations]
     [('kv.k', 2304), ('kv.v', 2304)]
     """
-    sizes = context_sizes(settings, architecture.context_limit_tokens)
-    if not architecture.encoder_only:
-        check_types(architecture, settings)
-        check_streams(architecture, settings, sizes)
-    placement = layer_placement(settings, architecture.num_layers + _extra_blocks(architecture))
-    parts = () if architecture.encoder_only else sub_caches(architecture, settings, sizes)
-    away = not settings.offload_cache
-    allocations = (*_gathered(parts, placement, away), *_buffers(architecture, settings, sizes, placement))
+    return _plan(Identity(architecture), settings)
+
+
+@lru_cache(maxsize=64)
+def _plan(of: Identity[ModelArchitecture], settings: LlamaSettings) -> LlamaPlan:
+    """Keep the plans of one search: other cards and other weights change nothing of a plan."""
+    architecture = of.of
+    sizes, placement, parts = _kept(architecture, settings)
+    buffered = _buffers(architecture, settings, sizes, placement)
     return LlamaPlan(
-        allocations=allocations,
+        allocations=(*_gathered(parts, placement, away=not settings.offload_cache), *buffered),
         n_ctx=sizes.n_ctx,
         cells=sizes.cells,
         swa_cells=_window_cells(parts),
@@ -118,11 +121,32 @@ def plan(architecture: ModelArchitecture, settings: LlamaSettings) -> LlamaPlan:
     )
 
 
+def kept_allocations(architecture: ModelArchitecture, settings: LlamaSettings) -> tuple[LlamaAllocation, ...]:
+    """Return the caches and states alone of ``plan``, without working buffers.
+
+    Raises:
+        KvgaugeError: as ``plan``.
+    """
+    _, placement, parts = _kept(architecture, settings)
+    return tuple(_gathered(parts, placement, away=not settings.offload_cache))
+
+
+def _kept(
+    architecture: ModelArchitecture, settings: LlamaSettings
+) -> tuple[ContextSizes, LayerPlacement, tuple[SubCache, ...]]:
+    sizes = context_sizes(settings, architecture.context_limit_tokens)
+    if not architecture.encoder_only:
+        check_types(architecture, settings)
+        check_streams(architecture, settings, sizes)
+    placement = layer_placement(settings, architecture.num_layers + _extra_blocks(architecture))
+    return sizes, placement, () if architecture.encoder_only else sub_caches(architecture, settings, sizes)
+
+
 def _extra_blocks(architecture: ModelArchitecture) -> int:
     return len({layer.index for layer in architecture.mtp_layers})
 
 
-def _gathered(parts: Iterable[SubCache], placement: LayerPlacement, away: bool) -> list[LlamaAllocation]:
+def _gathered(parts: Iterable[SubCache], placement: LayerPlacement, *, away: bool) -> list[LlamaAllocation]:
     """Add the tensors of one sub-cache at one place together, in order of first appearance."""
     groups: dict[tuple[str, str], list[SubCache]] = {}
     for part in parts:

@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from fractions import Fraction
+from functools import lru_cache
 from types import MappingProxyType
 
 from kvgauge.engines.flag_words import (
@@ -152,6 +153,7 @@ _REFUSED = {
 }
 
 
+@lru_cache(maxsize=64)
 def parse_flags(args: str, base: SglangSettings | None = None) -> SglangSettings:
     """Read the engine's flags on top of ``base``.
 
