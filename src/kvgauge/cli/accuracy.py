@@ -32,6 +32,6 @@ def run_accuracy(settings: Settings, values: dict[str, Any]) -> int:
 
 
 def _translated(each: Outcome, settings: Settings) -> dict[str, object]:
-    """Return the entry of a figure, its cause in the language of the run."""
+    """Return the entry of a figure, its cause or why it is skipped in the language of the run."""
     cause = cause_of(each.id, each.quantity, settings.lang) if each.cause else ""
-    return {**each.to_dict(), "reason": cause or each.reason or None}
+    return {**each.to_dict(), "reason": cause or settings.texts.error(each.reason) or None}

@@ -118,7 +118,9 @@ def named_cells(each: Outcome, view: View) -> dict[str, str]:
     """Return a figure that does not agree, with its cause."""
     unit = UNITS[each.quantity]
     cause = (
-        cause_of(each.id, each.quantity, view.texts.lang) or each.reason or view.texts("accuracy_no_cause")
+        cause_of(each.id, each.quantity, view.texts.lang)
+        or view.texts.error(each.reason)
+        or view.texts("accuracy_no_cause")
     )
     return {
         "accuracy_record": clean(each.id),

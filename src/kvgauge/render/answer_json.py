@@ -74,6 +74,15 @@ def fit_json(result: FitResult, texts: Texts, units: Units) -> dict[str, object]
     return answer
 
 
+def _priced(option: dict[str, object], texts: Texts) -> dict[str, object]:
+    """Return an option whose prices say in words where they come from."""
+    for name in ("price", "purchase"):
+        price = option[name]
+        if isinstance(price, dict):
+            option[name] = {**price, "source": texts.origin(price["source"])}
+    return option
+
+
 def plan_json(result: PlanResult, texts: Texts, units: Units) -> dict[str, object]:
     """Return the ``kvgauge.plan/1`` object; sentences that hold sizes have them in ``units``."""
     from kvgauge.render.note_units import in_units  # noqa: PLC0415 - as above
@@ -83,7 +92,11 @@ def plan_json(result: PlanResult, texts: Texts, units: Units) -> dict[str, objec
 
     answer = result.to_dict()
     answer["options"] = [
-        {**one.to_dict(), **fit_json(one.fit, texts, units), "rank_reason": said(*one.reasons)}
+        {
+            **_priced(one.to_dict(), texts),
+            **fit_json(one.fit, texts, units),
+            "rank_reason": said(*one.reasons),
+        }
         for one in result.options
     ]
     answer["decision_path"] = [

@@ -133,7 +133,7 @@ def _sourced(shown: str, known: MemoryRange | Figure | Tflops | Price, view: Vie
     grade = view.texts(f"grade_{known.grade}")
     if known.grade == "recall":
         return view.texts("gpu_recalled", shown=shown, grade=grade)
-    return view.texts("gpu_sourced", shown=shown, grade=grade, source=known.source)
+    return view.texts("gpu_sourced", shown=shown, grade=grade, source=view.texts.origin(known.source))
 
 
 def _link(device: Accelerator) -> str:

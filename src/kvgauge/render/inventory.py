@@ -77,9 +77,9 @@ def draw_engines(engines: Sequence[EngineInfo], view: View) -> str:
         rows = [
             (engine.name, texts.find(f"engine.{engine.name}", engine.summary)),
             (f"  {texts('column_versions')}", versions),
-            (f"  {texts('column_source')}", engine.source),
+            (f"  {texts('column_source')}", texts.origin(engine.source)),
             *(
-                (f"  {rule.since}", f"{rule.texts[texts.lang]} ({rule.source})")
+                (f"  {rule.since}", f"{rule.texts[texts.lang]} ({texts.origin(rule.source)})")
                 for rule in rules_of(engine.name)
             ),
         ]

@@ -92,7 +92,7 @@ def _dollars(amount: float) -> str:
 def _source(price: Price | None, view: View) -> str:
     if price is None:
         return ""
-    source = clean(price.source)
+    source = clean(view.texts.origin(price.source))
     if price.date is None:
         return view.texts("plan_price_undated", source=source)
     return view.texts("plan_price_source", date=price.date, source=source)

@@ -72,6 +72,14 @@ class Texts:
 
         return chinese(text)
 
+    def origin(self, source: str) -> str:
+        """Return where something comes from in this language; names stay as they are."""
+        if self.lang == "en":
+            return source
+        from kvgauge.render.messages.origins_zh import origin_zh  # noqa: PLC0415 - few commands name sources
+
+        return origin_zh(source)
+
     def _value(self, value: str) -> str:
         """Return a note's value with the phrases in it put in this language."""
         if self.lang == "en" or " " not in value:

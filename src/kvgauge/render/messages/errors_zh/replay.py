@@ -13,6 +13,11 @@ TABLE: Mapping[str, str] = {
     ),
     "{0}, line {1}": "{0} 第 {1} 行",
     "{where} is no JSON object": "{where}不是 JSON 对象",
+    # why a figure is left out
+    "a needed field null": "所需的字段为空",
+    "fixture": "测试样例",
+    "soft: a guess in the record, or unequal cards": "不作准：记录中有猜测，或各卡不同",
+    "not predicted yet": "尚未预测",
     # how a prediction follows
     "{0} B a token": "每 token {0} B",
     "{0} B a block": "每块 {0} B",
