@@ -97,7 +97,7 @@ export function Curve({ lines, end, context, limit, longest, summary, onPick }: 
           <g>
             <rect x={PAD.left} y={PAD.top} width={inner.wide} height={Math.max(0, y(limit) - PAD.top)} fill={`url(#${prefix}short)`} class="beyond" />
             <line x1={PAD.left} x2={width - PAD.right} y1={y(limit)} y2={y(limit)} class="limit" />
-            <text x={PAD.left + 8} y={Math.max(12, y(limit) - 6)} class="limit-label">{t("curve.limit", { size: bytes(limit) })}</text>
+            <text x={PAD.left + 8} y={limit > 0 ? Math.max(12, y(limit) - 6) : PAD.top + 14} class="limit-label">{limit > 0 ? t("curve.limit", { size: bytes(limit) }) : t("curve.noRoom")}</text>
           </g>
         ) : null}
         {longest !== null && longest > 0 && longest < end ? (

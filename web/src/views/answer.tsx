@@ -128,7 +128,7 @@ const Weights = kept(function Weights({ weights }: { weights: WeightsAnswer }) {
 });
 
 /** The card with the command that starts the engine, and the one that asks this question. */
-function Commands({ launch }: { launch: string | null }) {
+function Commands({ launch, fits = true }: { launch: string | null; fits?: boolean }) {
   const { t } = useText();
   const { question } = usePage();
   const own = commandOf(pinned(question));
@@ -142,7 +142,7 @@ function Commands({ launch }: { launch: string | null }) {
   return (
     <section class="card" aria-label={t("command.title")}>
       <header class="card-head"><h2>{t("command.title")}</h2></header>
-      {launch ? block(t("command.launch"), launch) : null}
+      {launch ? block(t(fits ? "command.launch" : "command.launch.fails"), launch) : null}
       {block(t("command.own"), own)}
     </section>
   );
@@ -182,7 +182,7 @@ export function AnswerView({ fit, size, context }: Props) {
       {sized ? <Growth size={sized} fit={answer} context={context} sequences={question.sequences} /> : null}
       <Change fit={answer} />
       <Assumptions allocations={worst?.allocations ?? []} request={answer.request} notes={answer.notes} />
-      <Commands launch={answer.launch_command} />
+      <Commands launch={answer.launch_command} fits={answer.verdict.status !== "does_not_fit"} />
       {sized ? <><LayersOf size={sized} />{sized.weights ? <Weights weights={sized.weights} /> : null}</> : null}
     </div>
   );

@@ -96,10 +96,10 @@ export function PlanView({ answer }: { answer: Answer<PlanAnswer> }) {
           <Tree path={path} />
         </ChartCard>
       ) : null}
-      <section class="card" aria-label={t("plan.options")}>
+      {options.length ? <section class="card" aria-label={t("plan.options")}>
         <header class="card-head"><h2>{t("plan.options")}</h2><span class="card-aside">{count(options.length)}</span></header>
         <ol class="options">{options.slice(0, SHOWN).map((option, at) => <OptionRow option={option} at={at} />)}</ol>
-      </section>
+      </section> : null}
       {notes.length ? <section class="card"><ul class="notes">{notes.map((note) => <li class={`note note-${note.level}`}><Icon name={note.level === "warning" ? "warn" : "info"} /><span>{note.message}</span></li>)}</ul></section> : null}
     </div>
   );
