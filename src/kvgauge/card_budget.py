@@ -1,33 +1,24 @@
-"""What a card leaves an engine for cache and state: the engine's own identity, with a range.
-
-vLLM: a share of the card, less weights and what it budgets. SGLang: the static fraction of what is free
-before loading, less weights; activations and graphs live in the rest. TensorRT-LLM: a share of what is free
-after weights and activations. llama.cpp: what weights, compute buffers and the driver's context leave.
-"""
+"""What a card leaves an engine for cache and state: the engine's own identity, with a range."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import field, replace
 from fractions import Fraction
 from functools import cached_property
-from math import ceil, hypot
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from math import hypot
+from typing import TYPE_CHECKING, NamedTuple, cast
 
+from kvgauge.card_shares import MEMORY, RULES, WEIGHTS, Rules, loading, tenth, total
 from kvgauge.device_buffers import cache_of, compute_of
 from kvgauge.errors import FeatureUnsupportedError
 from kvgauge.host_weights import on_devices
 from kvgauge.loaded_weights import loaded_weights
-from kvgauge.units import GIB
 from kvgauge.values import dataclass
 
 if TYPE_CHECKING:
     from kvgauge.engines.llamacpp.capacity import LlamaCapacity
     from kvgauge.engines.pools import Capacity
-    from kvgauge.engines.sglang.capacity import SglangCapacity
-    from kvgauge.engines.tensorrt_llm.capacity import TrtllmCapacity
-    from kvgauge.engines.vllm.engine import VllmCapacity
     from kvgauge.estimate import Estimate, Running
     from kvgauge.hardware import MemoryRange
     from kvgauge.preparing import Prepared
@@ -37,9 +28,6 @@ if TYPE_CHECKING:
 
 #: Share that loaded weights may be off by: tensors, tables and rounding are known, kernels' copies are not.
 WEIGHTS_OFF = 0.01
-_MEMORY, _WEIGHTS = "memory", "weights"
-#: What is taken before a model is loaded.
-_BEFORE = frozenset({"context", "groups"})
 
 
 class Spread(NamedTuple):
@@ -76,138 +64,12 @@ class Rank:
         return tuple(term for term in self.terms if term.held)
 
 
-#: What SGLang finds gone after loading beside its tensors' segments (its "mem usage"): least, median, most
-#: of seven start-up logs (sglang-001, -011, -019, -035, -066, sgl-project/sglang#4826, #18263).
-_LOADING = "loading"
-_LOADING_GIB = (0.0, 0.01, 0.2)
+class _Part(NamedTuple):
+    """What one rank holds: loaded weights, what stands beside them, and the load where ranks differ in it."""
 
-
-def loading() -> Estimate:
-    """Return what SGLang finds gone after loading beside the tensors."""
-    from kvgauge.estimate import Estimate  # noqa: PLC0415 - a given pool needs none
-
-    low, central, high = (int(size * GIB) for size in _LOADING_GIB)
-    words = "kernels and workspaces that come with the weights"
-    return Estimate(_LOADING, "runtime", central, low, high, "measured", 7, words, "seven start-up logs")
-
-
-class _Rules(NamedTuple):
-    """How an engine deals memory out.
-
-    Args:
-        left: bytes of the pool from memory, weights and terms.
-        takes: which terms come off what it may use before the pool.
-        running: how it is run, for the terms.
-        share_of: the bytes that its share is a share of; None where it has no share.
-        share: as told, else the default of the version.
-    """
-
-    left: Callable[[Any, Sizes, tuple[Estimate, ...]], int]
-    takes: Callable[[Estimate], bool]
-    running: Callable[[Prepared, Any], Running]
-    share_of: Callable[[Sizes, tuple[Estimate, ...]], int] | None = None
-    share: Callable[[Any], Fraction] | None = None
-
-
-def _total(sizes: Sizes, terms: tuple[Estimate, ...]) -> int:
-    return sum(sizes[term] for term in terms)
-
-
-def _vllm_left(asked: VllmCapacity, sizes: Sizes, terms: tuple[Estimate, ...]) -> int:
-    share = ceil(sizes[_MEMORY] * _vllm_share(asked))
-    return share - sizes[_WEIGHTS] - _total(sizes, tuple(term for term in terms if term.budgeted))
-
-
-def _vllm_share(asked: VllmCapacity) -> Fraction:
-    """Return ``gpu_memory_utilization``: as told, else this version's default."""
-    return Fraction(asked.settings.utilization or asked.plan.rules.utilization)
-
-
-def _sglang_left(asked: SglangCapacity, sizes: Sizes, terms: tuple[Estimate, ...]) -> int:
-    before = _before(sizes, terms)
-    slack = before * (1 - Fraction(str(asked.plan.mem_fraction_static)))
-    loaded = sizes[_WEIGHTS] + _total(sizes, tuple(term for term in terms if term.name == _LOADING))
-    return int(before - loaded - slack) - int(asked.plan.memory.image_reserve_bytes)
-
-
-def _before(sizes: Sizes, terms: tuple[Estimate, ...]) -> int:
-    """Return what is free before a model is loaded."""
-    return sizes[_MEMORY] - _total(sizes, tuple(term for term in terms if term.name in _BEFORE))
-
-
-def _trtllm_left(asked: TrtllmCapacity, sizes: Sizes, terms: tuple[Estimate, ...]) -> int:
-    free = _after(sizes, terms)
-    return free if free < 0 else int(asked.plan.quota(free))
-
-
-def _after(sizes: Sizes, terms: tuple[Estimate, ...]) -> int:
-    return sizes[_MEMORY] - sizes[_WEIGHTS] - _total(sizes, terms)
-
-
-def _llama_left(asked: Capacity, sizes: Sizes, terms: tuple[Estimate, ...]) -> int:
-    del asked
-    return _after(sizes, terms)
-
-
-def _vllm_running(prepared: Prepared, asked: VllmCapacity) -> Running:
-    from kvgauge.overhead_running import vllm_running  # noqa: PLC0415 - one engine is loaded
-
-    return vllm_running(prepared.architecture, asked.settings, prepared.model.raw.config)
-
-
-def _sglang_running(prepared: Prepared, asked: SglangCapacity) -> Running:
-    from kvgauge.overhead_running import sglang_running  # noqa: PLC0415 - as above
-
-    return sglang_running(prepared.architecture, asked.plan.settings)
-
-
-def _trtllm_running(prepared: Prepared, asked: TrtllmCapacity) -> Running:
-    from kvgauge.overhead_running import tensorrt_llm_running  # noqa: PLC0415 - as above
-
-    return tensorrt_llm_running(prepared.architecture, asked.plan.settings)
-
-
-def _llama_running(prepared: Prepared, asked: Capacity) -> Running:
-    del prepared, asked
-    from kvgauge.overhead_drivers import Running  # noqa: PLC0415 - as above
-
-    return Running("llama.cpp", None, 0, 0, 0)
-
-
-def _theory_running(prepared: Prepared, asked: Capacity) -> Running:
-    del prepared, asked
-    from kvgauge.overhead_drivers import Running  # noqa: PLC0415 - as above
-
-    return Running("theory", None, 0, 0, 0)
-
-
-def _tenth(weights_bytes: int) -> Estimate:
-    """Return what the rule of thumb takes beside weights and cache; a rule has no range."""
-    from kvgauge.engines.theory_pool import OVERHEAD_SHARE  # noqa: PLC0415 - of one engine
-    from kvgauge.estimate import Estimate  # noqa: PLC0415 - as above
-
-    size = int(OVERHEAD_SHARE * weights_bytes)
-    because = "a tenth of the weights, by a rule of thumb"
-    return Estimate("rule", "runtime", size, size, size, "assumed", 0, because)
-
-
-_RULES: Mapping[str, _Rules] = MappingProxyType(
-    {
-        "theory": _Rules(_llama_left, lambda term: True, _theory_running),
-        "vllm": _Rules(
-            _vllm_left, lambda term: term.budgeted, _vllm_running,
-            lambda sizes, terms: sizes[_MEMORY], _vllm_share,
-        ),
-        "sglang": _Rules(
-            _sglang_left, lambda term: term.name == _LOADING, _sglang_running,
-            _before, lambda asked: Fraction(str(asked.plan.mem_fraction_static)),
-        ),
-        "tensorrt-llm": _Rules(
-            _trtllm_left, lambda term: True, _trtllm_running, _after, lambda asked: asked.plan.free_fraction
-        ),
-        "llama.cpp": _Rules(_llama_left, lambda term: True, _llama_running),
-    }
-)  # fmt: skip
+    weights_bytes: int
+    terms: tuple[Estimate, ...]
+    needed_bytes: int | None = None
 
 
 @dataclass(frozen=True)
@@ -230,20 +92,20 @@ class CardBudget:
     )
 
     @property
-    def rules(self) -> _Rules:
+    def rules(self) -> Rules:
         """How the engine deals memory out.
 
         Raises:
             FeatureUnsupportedError: that is not known of this engine.
         """
         name = self.prepared.request.engine
-        if name not in _RULES:
+        if name not in RULES:
             raise FeatureUnsupportedError(
                 f"{name} has no pool of cache that a load could fit in",
                 hint="--engine vllm has one; 'kvgauge engines' lists the engines",
                 field="engine",
             )
-        return _RULES[name]
+        return RULES[name]
 
     @cached_property
     def weights(self) -> tuple[int, ...]:
@@ -270,10 +132,17 @@ class CardBudget:
         return known[1]
 
     def _found(self, asked: Capacity) -> tuple[Rank, ...]:
-        rules = self.rules
+        alike: dict[_Part, Rank] = {}
+        for part in (parts := self._parts(asked)):
+            if part not in alike:
+                alike[part] = self._rank(asked, part.weights_bytes, part.terms, part.needed_bytes)
+        return tuple(alike[part] for part in parts)
+
+    def _parts(self, asked: Capacity) -> tuple[_Part, ...]:
+        """Return what each rank holds under a load."""
         if self.prepared.request.engine == "theory":
-            return tuple(self._rank(asked, size, (_tenth(size),)) for size in self.weights)
-        running = rules.running(self.prepared, asked)
+            return tuple(_Part(size, (tenth(size),)) for size in self.weights)
+        running = self.rules.running(self.prepared, asked)
         if running not in self._terms:
             from kvgauge.estimate import estimate  # noqa: PLC0415 - a given pool needs none
 
@@ -283,11 +152,10 @@ class CardBudget:
         if self.prepared.engine.reads_gguf:
             told = cast("LlamaCapacity", asked)
             return tuple(
-                self._rank(asked, size, (*terms, *compute_of(told, rank)), cache_of(told, rank))
+                _Part(size, (*terms, *compute_of(told, rank)), cache_of(told, rank))
                 for rank, size in enumerate(self.weights)
             )
-        alike = {size: self._rank(asked, size, terms) for size in set(self.weights)}
-        return tuple(alike[size] for size in self.weights)
+        return tuple(_Part(size, terms) for size in self.weights)
 
     def _rank(
         self, asked: Capacity, weights_bytes: int, terms: tuple[Estimate, ...], needed: int | None = None
@@ -297,8 +165,8 @@ class CardBudget:
         sizes = self._central(weights_bytes, terms)
         central = rules.left(asked, sizes, terms)
         ends: list[tuple[str | Estimate, int, int]] = [
-            (_MEMORY, memory.low_bytes - self._kept, memory.high_bytes - self._kept),
-            (_WEIGHTS, weights_bytes + off, weights_bytes - off),
+            (MEMORY, memory.low_bytes - self._kept, memory.high_bytes - self._kept),
+            (WEIGHTS, weights_bytes + off, weights_bytes - off),
             *((term, term.high_bytes, term.low_bytes) for term in terms),
         ]
         down, up = (
@@ -312,7 +180,7 @@ class CardBudget:
         )
         left = Spread(int(central - down), central, int(central + up))
         inside = tuple(term for term in terms if rules.takes(term))
-        taken = weights_bytes + _total(sizes, inside)
+        taken = weights_bytes + total(sizes, inside)
         return Rank(memory, weights_bytes, terms, left, taken, needed, inside)
 
     @property
@@ -321,7 +189,7 @@ class CardBudget:
 
     def _central(self, weights_bytes: int, terms: tuple[Estimate, ...]) -> dict[str | Estimate, int]:
         sizes: dict[str | Estimate, int] = {term: term.central_bytes for term in terms}
-        return sizes | {_MEMORY: self.memory.central_bytes - self._kept, _WEIGHTS: weights_bytes}
+        return sizes | {MEMORY: self.memory.central_bytes - self._kept, WEIGHTS: weights_bytes}
 
     def available(self, asked: Capacity) -> Spread:
         """Return the bytes of the pool that every rank has room for.
@@ -334,6 +202,18 @@ class CardBudget:
         needed = asked.needed_bytes
         spare = [tuple(size - (rank.needed_bytes or 0) for size in rank.left) for rank in ranks]
         return Spread(*(needed + min(sizes) for sizes in zip(*spare, strict=True)))
+
+    def central_bytes(self, asked: Capacity) -> int:
+        """Return the central value of ``available`` alone: a search asks it of many loads."""
+        left = self.rules.left
+        parts = dict.fromkeys(self._parts(asked))
+        rooms = [
+            left(asked, self._central(part.weights_bytes, part.terms), part.terms) - (part.needed_bytes or 0)
+            for part in parts
+        ]
+        if all(part.needed_bytes is None for part in parts):
+            return min(rooms)
+        return asked.needed_bytes + min(rooms)
 
     def tightest(self, asked: Capacity) -> Rank:
         """Return the rank that has least to spare."""

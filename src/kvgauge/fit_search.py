@@ -68,7 +68,25 @@ class Search:
         """Whether a load fits, with every estimate at its central value."""
         if self.told_too_much(asked) is not None or is_refused(asked, load):
             return False
-        return asked.needed_bytes <= asked.budget(self.available(asked).central_bytes)
+        return asked.needed_bytes <= self._budget_bytes(asked)
+
+    def _budget_bytes(self, asked: Capacity) -> int:
+        """Return the budget of the pool at its central value."""
+        if self.given_bytes is not None or self.cards is None:
+            return asked.budget(self.given_bytes or 0)
+        return asked.budget(self.cards.central_bytes(asked))
+
+    def _near(self, asked: Capacity, count: int) -> int:
+        """Return about how many would fit, were each of ``count`` as large as the next."""
+        return count * max(0, self._budget_bytes(asked)) // max(1, asked.needed_bytes)
+
+    def _nearer(self, first: tuple[int, Capacity], second: tuple[int, Capacity]) -> int:
+        """Return where the room of two loads would end on a line through both."""
+        (count, asked), (other_count, other) = first, second
+        room, other_room = (self._budget_bytes(each) - each.needed_bytes for each in (asked, other))
+        if room == other_room:
+            return other_count
+        return other_count + other_room * (other_count - count) // (room - other_room)
 
     def capacity(self, workload: Workload) -> Capacity:
         """Return what the engine makes of another load."""
@@ -99,7 +117,10 @@ class Search:
             prefix = min(load.shared_prefix_tokens, tokens)
             return replace(load, context_tokens=tokens, shared_prefix_tokens=prefix)
 
-        found = largest(most, lambda tokens: self.holds(of(tokens)))
+        near = min(max(1, self._near(asked, load.context_tokens)), most)
+        if 1 < near < most:
+            near = self._nearer((load.context_tokens, asked), (near, self.capacity(of(near))))
+        found = largest(most, lambda tokens: self.holds(of(tokens)), near)
         if found < most:
             more = of(found + 1)
             by = "flag" if is_refused(self.capacity(more), more) else "memory"
@@ -115,7 +136,7 @@ class Search:
         def fits(count: int) -> bool:
             return self.is_held(asked.with_sequences(count), replace(load, sequences=count))
 
-        found = largest(most, fits)
+        found = largest(most, fits, self._near(asked, load.sequences))
         if found < most:
             more = found + 1
             by = "flag" if is_refused(asked.with_sequences(more), replace(load, sequences=more)) else "memory"
@@ -166,19 +187,44 @@ def keep_free(search: Search, kept_bytes: int) -> tuple[Search, tuple[Note, ...]
     return replace(search, prepared=told, cards=replace(cards, prepared=told)), (note,)
 
 
-def largest(most: int, fits: Callable[[int], bool]) -> int:
+def largest(most: int, fits: Callable[[int], bool], near: int | None = None) -> int:
     """Return the largest number up to ``most`` that fits, 0 if 1 does not; what fits never resumes.
 
-    The ends are asked first: mostly all of it fits, or nothing does.
+    Without a guess the ends are asked first: mostly all of it fits, or nothing does.
+
+    Args:
+        near: a guess; the better it is, the fewer numbers are tried.
 
     >>> largest(1000, lambda n: n <= 300), largest(10, lambda n: n <= 300), largest(10, lambda n: False)
     (300, 10, 0)
+    >>> largest(1000, lambda n: n <= 300, 290)
+    300
     """
+    if near is not None and most > 0:
+        return _between(*_around(min(max(near, 1), most), most + 1, fits), fits)
     if most <= 0 or fits(most):
         return max(0, most)
     if most == 1 or not fits(1):
         return 0
-    low, high = 1, most
+    return _between(1, most, fits)
+
+
+def _around(near: int, high: int, fits: Callable[[int], bool]) -> tuple[int, int]:
+    """Return a number that fits (or 0) and one that does not (or ``high``), in steps that widen."""
+    low, at, step = 0, near, max(1, near // 512)
+    is_up = fits(at)
+    while True:
+        low, high = (at, high) if is_up else (low, at)
+        at = min(low + step, high - 1) if is_up else max(high - step, low + 1)
+        if not low < at < high:
+            return low, high
+        if fits(at) != is_up:
+            return (low, at) if is_up else (at, high)
+        step *= 4
+
+
+def _between(low: int, high: int, fits: Callable[[int], bool]) -> int:
+    """Return the largest number that fits, of one that does and one that does not."""
     while low < high - 1:
         middle = (low + high) // 2
         low, high = (middle, high) if fits(middle) else (low, middle)

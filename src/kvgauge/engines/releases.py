@@ -154,6 +154,7 @@ def takes_value(engine: str, flag: str, value: str, version: str | None) -> bool
     return _holds(engine, "flags", _facts(engine, "values", flag).get(value, ()), version)
 
 
+@lru_cache(maxsize=256)
 def values_of(engine: str, flag: str, version: str | None) -> tuple[str, ...]:
     """Return the words that a version's flag takes; empty where no list is known.
 

@@ -130,6 +130,7 @@ _BEFORE: tuple[tuple[str, dict[str, object]], ...] = (
 )  # fmt: skip
 
 
+@lru_cache(maxsize=1024)
 def parse_version(text: str) -> Version:
     """Read a version, builds included: ``0.33.0``, ``v0.11``, ``0.20.1rc1.dev91+ga749a33d8``.
 
