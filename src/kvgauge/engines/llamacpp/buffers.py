@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import cache
 
 from kvgauge.architecture import ModelArchitecture
 from kvgauge.dtypes import get_format
@@ -147,11 +148,15 @@ def _working(
     whole = placement.first_on_device == 0
     graphs = _Graphs(architecture, settings, sizes, of, row, plain, whole, not devices)
     copies = PIPELINE_COPIES if in_pipeline(settings, devices, whole=whole) else 1
+
+    @cache
+    def on_device(*, logits: bool) -> Estimate | None:  # devices differ in nothing else
+        return unpacked(graphs.sized("device", logits=logits), settings, of, on_device=True)
+
     for place in devices or helpers(settings):
-        found = unpacked(graphs.sized("device", logits=place == output), settings, of, on_device=True)
+        found = on_device(logits=place == output)
         if place == FIRST:
-            blocks = unpacked(graphs.sized("device", logits=False), settings, of, on_device=True)
-            found = staged(found, blocks, settings, of)
+            found = staged(found, on_device(logits=False), settings, of)
         if found is not None:
             found = copied(found, of, copies, plain=plain)
             yield _buffer(place, found, settings, known=own is not None, whole=whole)
