@@ -53,6 +53,10 @@ def test_between_releases_that_disagree_it_is_not_known():
     assert releases.has_flag("vllm", "--kv-cache-dtype", "99.0") is True
     assert releases.has_flag("vllm", "--qqqq", "99.0") is None  # it may be new
     assert releases.has_flag("vllm", "--speculative-model", "99.0") is False
+    assert (
+        releases.has_flag("vllm", "--no-enable-prefix-caching", "0.33.0") is True
+    )  # under the switch's name
+    assert releases.has_flag("vllm", "--no-qqqq", "0.33.0") is False
 
 
 def test_starts_of_names_count_where_one_flag_begins_so():

@@ -55,6 +55,22 @@ def check(model: str, words: dict, result: kvgauge.FitResult) -> None:
         ), found.code
 
 
+@pytest.mark.parametrize(
+    ("model", "engine", "flag"),
+    [
+        ("Qwen/Qwen3.5-35B-A3B", "vllm@0.33.0", "--no-enable-prefix-caching"),
+        ("Qwen/Qwen3.5-35B-A3B", "sglang", "--disable-radix-cache"),
+        ("nvidia/Nemotron-H-56B-Base-8K", "vllm@0.33.0", "--no-enable-prefix-caching"),
+        ("Qwen/Qwen3.5-35B-A3B", "vllm@0.19.0", None),  # caches no prefixes of hybrids unless told to
+        ("Qwen/Qwen3-8B", "vllm@0.33.0", None),  # keeps no states
+    ],
+)
+def test_states_of_prompts_gone_by_are_left_out_where_that_helps(model, engine, flag):
+    words = {"engine": engine, "gpu": "H200", "sequences": 1000, "context": 4096}
+    found = [s for s in fitted(model, **words).suggestions if s.code == "no_prefix_caching"]
+    assert [s.change["engine_args"] for s in found] == ([] if flag is None else [flag])
+
+
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.sampled_from(MODELS), st.sampled_from(ENGINES), st.sampled_from(["L4", "RTX 4090", "H100", "MI300X"]),

@@ -16,6 +16,7 @@ from kvgauge.errors import FeatureUnsupportedError
 
 #: What a flag says, beside the options of a load.
 BATCHED_TOKENS, EAGER, OFFLOAD, MAX_SEQUENCES = "batched_tokens", "eager", "offload", "max_sequences"
+NO_PREFIX_CACHING = "no_prefix_caching"
 
 
 class FlagRow(NamedTuple):

@@ -129,6 +129,11 @@ def model_span(engine: str, model_class: str) -> Span | None:
     return spans[-1] if spans else None
 
 
+def _spans(facts: Mapping[str, tuple[Span, ...]], flag: str) -> tuple[Span, ...]:
+    """Return the spans of a flag; a switch that is taken back with ``--no-`` stands under its own name."""
+    return facts.get(flag) or facts.get("--" + flag.removeprefix("--no-"), ())
+
+
 def has_flag(engine: str, flag: str, version: str | None) -> bool | None:
     """Whether a version takes a flag; None is not known, and a version of None is the newest.
 
@@ -136,7 +141,7 @@ def has_flag(engine: str, flag: str, version: str | None) -> bool | None:
     (False, True)
     """
     facts = _facts(engine, "flags")
-    own = _holds(engine, "flags", facts.get(flag, ()), version)
+    own = _holds(engine, "flags", _spans(facts, flag), version)
     if own is not False or engine not in _ABBREVIATING or not flag.startswith("--"):
         return own
     longer = [_holds(engine, "flags", facts[name], version) for name in facts if name.startswith(flag)]
@@ -171,7 +176,7 @@ def flag_span(engine: str, flag: str) -> Span | None:
     >>> flag_span("vllm", "--speculative-model")
     Span(since='', until='0.8.2')
     """
-    spans = _facts(engine, "flags").get(flag, ())
+    spans = _spans(_facts(engine, "flags"), flag)
     return spans[-1] if spans else None
 
 

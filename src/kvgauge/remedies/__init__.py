@@ -44,6 +44,7 @@ ORDER: tuple[Remedy, ...] = (
     Remedy(settings.fewer_batched_tokens),
     Remedy(settings.narrower_cache),
     Remedy(settings.eager),
+    Remedy(settings.no_prefix_caching),
     Remedy(load.shorter_context, combines=False),
     Remedy(load.fewer_sequences, combines=False),
     Remedy(weights.published),

@@ -4,8 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kvgauge.engines.flag_tables import BATCHED_TOKENS, EAGER, MAX_SEQUENCES, flag_for, spellings
+from kvgauge.engines.flag_tables import (
+    BATCHED_TOKENS,
+    EAGER,
+    MAX_SEQUENCES,
+    NO_PREFIX_CACHING,
+    flag_for,
+    spellings,
+)
 from kvgauge.fit_asking import Posed
+from kvgauge.layers import LayerKind
 from kvgauge.remedies.changes import Change, engine_of, version_of, with_flag, with_option
 
 #: Shares of the card that leave a driver its room, least first.
@@ -15,6 +23,7 @@ _BATCHES = (8192, 4096, 2048, 1024, 512)
 _MICRO_BATCHES = (256, 128)
 #: Types of llama.cpp's cache, least lossy first.
 _GGML_TYPES = ("q8_0", "q4_0")
+_STATES = frozenset({LayerKind.RECURRENT, LayerKind.CONVOLUTION})
 
 
 def reserve_the_load(posed: Posed) -> Iterator[Change]:
@@ -117,7 +126,16 @@ def eager(posed: Posed) -> Iterator[Change]:
         yield Change("eager", keywords, flag)
 
 
+def no_prefix_caching(posed: Posed) -> Iterator[Change]:
+    """Keep no states of prompts gone by: a sequence of a hybrid then needs fewer of them."""
+    groups = posed.search.prepared.architecture.groups
+    flag = flag_for(engine_of(posed), NO_PREFIX_CACHING, version_of(posed))
+    keywords = with_flag(posed, NO_PREFIX_CACHING, "")
+    if flag is not None and keywords is not None and any(group.kind in _STATES for group in groups):
+        yield Change("no_prefix_caching", keywords, flag)
+
+
 __all__ = [
-    "batched_tokens", "eager", "fewer_batched_tokens", "larger_share", "narrower_cache", "raise_limit",
-    "reserve_the_load",
+    "batched_tokens", "eager", "fewer_batched_tokens", "larger_share", "narrower_cache", "no_prefix_caching",
+    "raise_limit", "reserve_the_load",
 ]  # fmt: skip

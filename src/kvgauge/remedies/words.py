@@ -23,6 +23,7 @@ WHAT: Mapping[str, str] = MappingProxyType({
     "kv_dtype_q8_0": "{what}",
     "kv_dtype_q4_0": "{what}, at some loss",
     "eager": "{what}, at slower decoding",
+    "no_prefix_caching": "{what}, prompts that repeat computed anew",
     "shorter_context": "a context of up to {what} tokens",
     "fewer_sequences": "at most {what} of the sequences",
     "published_quantisation": "{what}, a published quantisation",

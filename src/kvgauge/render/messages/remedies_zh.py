@@ -13,6 +13,7 @@ _WHAT = {
     "kv_dtype_q8_0": "{what}",
     "kv_dtype_q4_0": "{what}（略有损失）",
     "eager": "{what}（解码变慢）",
+    "no_prefix_caching": "{what}（重复的提示需重新计算）",
     "shorter_context": "上下文不超过 {what} 个 token",
     "fewer_sequences": "至多 {what} 条序列",
     "published_quantisation": "{what}（已发布的量化版本）",
