@@ -34,9 +34,10 @@ def test_splits_are_on_the_cards_of_the_first_option(kv):
     ranks = best["parallelism"]
     alone = kvgauge.size(
         "Qwen/Qwen3-8B", context="32k", tp=ranks["tensor_parallel"], pp=ranks["pipeline_parallel"],
-        engine="vllm@0.33.0",
+        kv_dtype=best["request"]["k_dtype"], engine="vllm@0.33.0",
     )  # fmt: skip
     figures = {figure["code"]: figure["value"] for figure in kinds["offload"]["figures"]}
+    assert best["request"]["k_dtype"] == "fp8"  # of the option, not of the checkpoint
     assert figures["rank_bytes"] == max(alone.cache.per_rank_bytes)
 
 
