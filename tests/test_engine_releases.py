@@ -254,3 +254,18 @@ def test_weights_that_a_release_does_not_run_on_a_card(model, engine, card, hint
 def test_plan_offers_no_card_that_the_weights_do_not_run_on():
     found = kvgauge.plan(loaded(NVFP4), engine="sglang@0.5.12", gpu="H200,B200", context=4096)
     assert {option.device.name for option in found.options if not option.fit.weights.what_if} == {"B200"}
+
+
+@pytest.mark.parametrize(
+    ("model", "engine", "since"),
+    [
+        ("openai/gpt-oss-120b", "vllm@0.8.5", "0.10.1.1"),
+        ("Qwen/Qwen3-30B-A3B", "vllm@0.7.3", "0.8.4"),
+        ("Qwen/Qwen3-8B", "llama.cpp@b4000", "b5415"),
+    ],
+)
+def test_a_class_of_a_later_release_is_not_left_to_transformers(model, engine, since):
+    result = kvgauge.fit(kvgauge.load(model, offline=True), engine=engine, gpu="H100:2", context=1024)
+    told = {note.code: dict(note.values) for note in result.notes}
+    assert told["engine_model_later"]["release"] == since
+    assert not result.launch_command

@@ -6,8 +6,10 @@ import json
 
 import pytest
 
+import kvgauge
 from kvgauge.engines.llamacpp import LlamaSettings, plan
 from kvgauge.errors import UnknownArchitectureError
+from kvgauge.layers import LayerKind
 from kvgauge.readers.gguf import read_metadata
 from kvgauge.readers.gguf.from_config import conversion, metadata_of_config
 from kvgauge.readers.gguf.rows import architecture_row
@@ -140,3 +142,11 @@ def test_all_configs_are_read_again_or_refused_by_name():
         assert read_metadata(metadata).layers, path.name
         done += 1
     assert done > 250
+
+
+def test_models_of_states_alone_have_no_heads_of_keys():
+    """Mamba-2 says num_heads, which are its state's; its conversion states none of attention."""
+    model = kvgauge.load("mistralai/Mamba-Codestral-7B-v0.1", offline=True)
+    layers = read_metadata(metadata_of_config(model.raw.config)).layers
+    assert {layer.kind for layer in layers} == {LayerKind.RECURRENT}
+    assert kvgauge.fit(model, engine="llama.cpp", gpu="L4").verdict.required_bytes > 0

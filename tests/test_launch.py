@@ -193,7 +193,7 @@ def test_models_without_a_name_that_an_engine_takes():
 @pytest.mark.parametrize(
     "engine", ["vllm@0.7.3", "vllm@0.10.2", "vllm@0.19.0", "vllm", "sglang", "sglang@0.4.6"]
 )
-@pytest.mark.parametrize("model", ["Qwen/Qwen3-8B", "deepseek-ai/DeepSeek-V2-Lite"])
+@pytest.mark.parametrize("model", ["Qwen/Qwen2.5-7B-Instruct", "deepseek-ai/DeepSeek-V2-Lite"])
 def test_a_pool_that_is_given_stands_in_the_command(model, engine):
     words = {"gpu": "H100", "context": 32_768, "engine": engine}
     given = kvgauge.fit(loaded(model), kv_memory=7 * GIB + 12_345, **words)

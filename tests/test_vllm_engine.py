@@ -388,8 +388,21 @@ def test_a_pool_or_a_device_is_needed():
 def test_hybrids_that_would_not_start():
     result = kvgauge.fit(loaded("Qwen/Qwen3.5-35B-A3B"), kv_memory="2GiB", engine="vllm")
     assert "sequences_exceed_blocks" in codes(result)
-    assert result.suggestions[0].effect == {"max_num_seqs": result.pool.num_blocks}
+    assert result.suggestions[0].effect["max_num_seqs"] == result.pool.num_blocks
     assert f"--max-num-seqs {result.pool.num_blocks}" in result.launch_command
+
+
+def test_fewer_sequences_than_a_hybrid_has_blocks_are_priced():
+    """The line that vLLM starts with has a verdict of its own; before 0.20 it left out graphs and started."""
+    words = {"gpu": "H100", "context": "128k"}
+    result = kvgauge.fit(loaded("Qwen/Qwen3.5-35B-A3B"), engine="vllm@0.33.0", **words)
+    first = result.suggestions[0]
+    again = kvgauge.fit(loaded("Qwen/Qwen3.5-35B-A3B"), engine="vllm@0.33.0", **words, **first.change)
+    assert (result.verdict.fits, first.code, first.fits) == (False, "lower_max_num_seqs", True)
+    assert first.effect["slack_bytes"] == again.verdict.slack_bytes > 0
+    assert first.launch is not None and first.launch.command == again.launch_command
+    early = kvgauge.fit(loaded("Qwen/Qwen3.5-35B-A3B"), kv_memory="2GiB", engine="vllm@0.19.0")
+    assert "sequences_exceed_blocks" not in codes(early)
 
 
 def test_the_longest_request_may_be_the_engines_choice():

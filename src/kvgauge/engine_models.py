@@ -86,6 +86,9 @@ _TEXTS = {
 
 def _finding(engine: str, version: str | None, name: str, architecture: ModelArchitecture) -> tuple[str, str]:
     """Return the code of the note, and the release that it names."""
+    span = releases.model_span(engine, name)
+    if span is not None and span.since and releases.is_before(engine, version, span.since):
+        return "engine_model_later", span.since  # nor had the Transformers of its day the class, as a rule
     if engine == "llama.cpp":
         return "engine_model_unconverted", ""
     kinds = {layer.kind for layer in architecture.layers}
@@ -95,10 +98,8 @@ def _finding(engine: str, version: str | None, name: str, architecture: ModelArc
     has_way = engine in _FALLBACK and not releases.is_before(engine, version, _FALLBACK[engine])
     if is_plain and has_way and releases.loads("transformers", name, None):
         return "engine_model_fallback", ""
-    span = releases.model_span(engine, name)
     if span is not None:
-        is_later = span.since and releases.is_before(engine, version, span.since)
-        return ("engine_model_later", span.since) if is_later else ("engine_model_dropped", span.until)
+        return "engine_model_dropped", span.until
     if engine in _FALLBACK and (kinds & _NEVER or architecture.is_encoder_decoder):
         return "engine_model_unknown", ""
     return "engine_model_plugin", ""

@@ -48,8 +48,10 @@ def _tensor(walk: Walk) -> Iterator[PathStep]:
     heads, degrees = walk.space.heads, _degrees(walk)
     question = Note("plan_ask_tensor", "info", "Over how many GPUs of one machine by tensor parallelism?")
     shown = ", ".join(str(n) for n in degrees)
-    text = f"{heads or '?'} attention heads are divided by {shown}"
-    divisors = Note("plan_divisors", "info", text, (("heads", f"{heads or '?'}"), ("degrees", shown)))
+    divisors = Note("plan_no_heads", "info", "no attention heads to divide")
+    if heads:
+        text = f"{heads} attention heads are divided by {shown}"
+        divisors = Note("plan_divisors", "info", text, (("heads", f"{heads}"), ("degrees", shown)))
     yield from _spread(walk, question, [Parallelism(n) for n in degrees if n > 1], divisors)
 
 

@@ -56,6 +56,8 @@ ORDER: tuple[Remedy, ...] = (
     Remedy(devices.layers_on_host, combines=False),
     Remedy(devices.weights_on_host, combines=False),
 )
+#: Code of the note that a line needs a file of settings beside it.
+_NEEDS_FILE = "launch_needs_file"
 #: A change that frees less, or less than this part of what lacks, is not worth a line.
 _LEAST_BYTES = 16 * MIB
 _LEAST_SHARE = 50
@@ -142,10 +144,15 @@ def _words(change: Change) -> str:
 def _admitted(posed: Posed, note: Note) -> Iterator[Suggestion]:
     """Yield the number of sequences with which the engine starts."""
     blocks = int(dict(note.values)["blocks"].replace(",", ""))
-    keywords: Mapping[str, object] = with_flag(posed, MAX_SEQUENCES, str(blocks)) or {}
+    keywords = with_flag(posed, MAX_SEQUENCES, str(blocks)) or {}
+    counts = {"max_num_seqs": blocks}
+    found = tried(posed, Change("lower_max_num_seqs", keywords, f"--max-num-seqs {blocks}", counts))
+    if found is not None and found.verdict.slack_bytes != posed.verdict.slack_bytes:
+        yield suggestion(posed, found)
+        return
     text = f"--max-num-seqs {blocks} lets the engine start"
     own = Note("lower_max_num_seqs", "info", text, (("count", str(blocks)),))
-    yield Suggestion("lower_max_num_seqs", posed.verdict.fits, own, {"max_num_seqs": blocks}, dict(keywords))
+    yield Suggestion("lower_max_num_seqs", posed.verdict.fits, own, dict(counts), dict(keywords))
 
 
 def suggestion(posed: Posed, found: Tried) -> Suggestion:
@@ -163,6 +170,8 @@ def suggestion(posed: Posed, found: Tried) -> Suggestion:
     }
     note = note_of(found, posed.verdict)
     launch = _launch(found.posed) if verdict.fits else None
+    if launch is not None and any(each.code == _NEEDS_FILE for each in launch.notes):
+        launch = None  # a line alone does not say it all
     return Suggestion(found.change.code, verdict.fits, note, effect, dict(found.change.keywords), launch)
 
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 WHAT: Mapping[str, str] = MappingProxyType({
     "reserve_less": "{what} reserves no more than the load",
     "raise_limit": "{what} allows the load",
+    "lower_max_num_seqs": "{what} lets the engine start",
     "larger_share": "{what} lets the engine use more of each GPU",
     "fewer_batched_tokens": "{what}, at slower prefill",
     "kv_dtype_fp8": "{what}",

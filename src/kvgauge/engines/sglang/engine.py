@@ -126,7 +126,7 @@ class SglangEngine(PlainEngine):
         if workload.shared_prefix_tokens and not settings.radix_cache:
             raise FeatureUnsupportedError(
                 "sglang shares no prefix here: its radix cache is off",
-                hint="leave --shared-prefix out, or --disable-radix-cache",
+                hint="leave out --shared-prefix or --disable-radix-cache",
                 field="shared-prefix",
             )
         return SglangCapacity.of(settings, architecture, workload, args)

@@ -184,7 +184,8 @@ class VllmPlan:
 
     def _exceeded(self, blocks: int) -> bool:
         has_states = any(group.sample.kind is SpecKind.RECURRENT for group in self.spec_groups)
-        return has_states and not self.enforce_eager and self.schedule.sequences > blocks
+        is_checked = self.rules.checks_states and has_states and not self.enforce_eager
+        return is_checked and self.schedule.sequences > blocks
 
     def _admits(self, per_request: int, room: int, blocks: int) -> bool:
         if self.rules.engine_v0:

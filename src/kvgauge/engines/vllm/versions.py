@@ -66,6 +66,8 @@ class VllmRules:
         delta_majors: compute capabilities (major) on which FlashInfer runs the gated delta net.
         mla_hybrid_multiple: what the block of a hybrid grows by beside a latent.
         held_back_blocks: blocks that admission keeps free.
+        checks_states: a hybrid with full CUDA graphs does not start with more sequences than blocks; before,
+            graphs of more were left out (config/compilation.py).
         tier_160: cards from 160 GiB on batch 16,384 tokens.
         small_tier: cards of 70 GiB and more that batch as smaller ones do.
         fits_items: where images attend both ways, a batch holds the largest of them.
@@ -94,6 +96,7 @@ class VllmRules:
     delta_majors: tuple[int, ...] = (9, 10, 12)
     mla_hybrid_multiple: int = 128
     held_back_blocks: int = 1
+    checks_states: bool = True
     tier_160: bool = True
     small_tier: tuple[str, ...] = ("a100", "gb10")
     fits_items: bool = True
@@ -117,7 +120,7 @@ _BEFORE: tuple[tuple[str, dict[str, object]], ...] = (
     ("0.20.1.dev50", {"tokens": "by_group"}),
     # Logs of 0.19 count chunked layers in full.
     (f"{UNEQUAL_SINCE}.dev0", {"utilization": "0.9", "chunked_groups": False,
-                               "unequal_groups": "unknown"}),
+                               "unequal_groups": "unknown", "checks_states": False}),
     ("0.19.0.dev0", {"group_threshold": 1.25}),
     ("0.15.0.dev0", {"state_caching": "off"}),
     ("0.12.0.dev0", {"group_threshold": 1.0}),

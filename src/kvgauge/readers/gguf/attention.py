@@ -35,6 +35,8 @@ def read_heads(meta: Metadata, row: ArchitectureRow, blocks: int) -> Heads:
     Raises:
         MissingFieldError: KV heads are not stated, and converters of this architecture always state them.
     """
+    if row.state_layers == "all":
+        return Heads((0,) * blocks, (0,) * blocks)
     query = meta.per_layer("attention.head_count", blocks, high=MAX_HEADS) or (0,) * blocks
     key_value = meta.per_layer("attention.head_count_kv", blocks, high=MAX_HEADS)
     if key_value is None:

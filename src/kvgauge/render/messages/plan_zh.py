@@ -60,6 +60,7 @@ NOTES: Mapping[str, str] = {
     "plan_racks": "权重 {weights}，每个 {memory}",
     "plan_ask_tensor": "用张量并行，需要一台机器中的几张 GPU？",
     "plan_divisors": "{heads} 个注意力头可被 {degrees} 整除",
+    "plan_no_heads": "没有注意力头可分",
     "plan_no_degree": "到 {most} 为止都不够",
     "plan_degree": "{count}",
     "plan_ask_refused": "其中哪些并行度不可用？",

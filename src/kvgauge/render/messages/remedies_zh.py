@@ -7,6 +7,7 @@ from collections.abc import Mapping
 _WHAT = {
     "reserve_less": "{what} 只预留负载所需",
     "raise_limit": "{what} 允许这样的负载",
+    "lower_max_num_seqs": "{what} 可让引擎启动",
     "larger_share": "{what} 让引擎多用每张 GPU 的显存",
     "fewer_batched_tokens": "{what}（预填充变慢）",
     "kv_dtype_fp8": "{what}",

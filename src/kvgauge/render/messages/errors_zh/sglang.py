@@ -32,7 +32,7 @@ TABLE: Mapping[str, str] = {
     "this model keeps no cache, and sglang sets none aside": "该模型没有缓存，sglang 也不为它预留",
     "sglang keeps K and V in one dtype": "sglang 的 K 与 V 用同一 dtype",
     "sglang shares no prefix here: its radix cache is off": "sglang 此处不共享前缀：radix 缓存已关闭",
-    "leave --shared-prefix out, or --disable-radix-cache": (
+    "leave out --shared-prefix or --disable-radix-cache": (
         "请去掉 --shared-prefix，或去掉 --disable-radix-cache"
     ),
     "what sglang keeps under decode context parallelism is not known": (
