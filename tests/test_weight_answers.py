@@ -283,3 +283,11 @@ def test_an_override_that_only_weights_read_is_no_idle_one():
 def test_expert_ranks_need_ranks():
     with pytest.raises(FeatureUnsupportedError, match="--ep 8"):
         kvgauge.size("Qwen/Qwen3-30B-A3B", context=64, ep=8)
+
+
+@pytest.mark.parametrize("words", [0, -1, "many"])
+def test_a_table_of_no_words_is_not_left_out(words):
+    """Weights without the table would be too few, silently."""
+    result = kvgauge.size("Qwen/Qwen3-8B", overrides={"vocab_size": words}, offline=True)
+    assert result.weights is None
+    assert any("vocab_size" in note.message for note in result.notes if note.code == "weights_unknown")

@@ -15,6 +15,8 @@ from kvgauge.weights import TensorFamily, WeightShard
 #: Tensor name -> dotted path -> value.
 Trace = dict[str, dict[str, object]]
 
+#: A table of no words is no table that a model leaves out.
+_VOCABULARY = "vocab_size"
 _SLICE = "[expert]"
 _LARGEST_DIM = 1 << 40
 _LARGEST_EXPERTS = 1 << 20
@@ -96,6 +98,10 @@ def _family(line: TensorLine, symbols: Symbols, stack: Stack) -> TensorFamily | 
     symbols.used.clear()
     shape = tuple(_count(symbols, dim, _LARGEST_DIM) for dim in line.dims)
     if 0 in shape:
+        if _VOCABULARY in line.dims and not shape[line.dims.index(_VOCABULARY)]:
+            stated = symbols.view.log.used.get(_VOCABULARY, 0)
+            text = f"{_VOCABULARY} is {stated!s:.40}, which is no size of a tensor"
+            raise InvalidFieldError(text, field=_VOCABULARY)
         return None
     stacked = line.name.endswith(_SLICE)
     routed = stacked or "{expert}" in line.name
