@@ -35,11 +35,11 @@ def read_heads(meta: Metadata, row: ArchitectureRow, blocks: int) -> Heads:
     Raises:
         MissingFieldError: KV heads are not stated, and converters of this architecture always state them.
     """
-    if row.state_layers == "all":
-        return Heads((0,) * blocks, (0,) * blocks)
     query = meta.per_layer("attention.head_count", blocks, high=MAX_HEADS) or (0,) * blocks
     key_value = meta.per_layer("attention.head_count_kv", blocks, high=MAX_HEADS)
     if key_value is None:
+        if row.state_layers == "all":
+            return Heads((0,) * blocks, (0,) * blocks)
         if any(query) and not row.multi_head and not meta.has("attention.kv_lora_rank"):
             raise meta.missing("attention.head_count_kv", "gives the heads of K and V")
         key_value = query
