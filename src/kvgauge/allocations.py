@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
 from kvgauge.engines.base import allocation_kind
-from kvgauge.layers import LayerKind
+from kvgauge.layers import STATE_KINDS
 
 if TYPE_CHECKING:
     from kvgauge.cache import CacheAnswer
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
 Allocation = dict[str, object]
 
-_STATE = frozenset({LayerKind.RECURRENT, LayerKind.CONVOLUTION})
 #: Name of what is in use beyond what must be kept -> what it is.
 _BEYOND = {
     "beyond_window": ("cache", "tokens behind the window, which this engine keeps as well"),
@@ -79,7 +78,7 @@ def cache_allocations(cache: CacheAnswer, grade: str) -> Iterator[Allocation]:
 
 def _name_beyond(held: GroupDemand) -> str:
     """Return what a group holds beyond what must be kept."""
-    if held.group.kind in _STATE:
+    if held.group.kind in STATE_KINDS:
         return "state_copies"
     endless = all(stream.counted.to_tokens is None for stream in held.streams)
     return "beyond_window" if endless else "in_flight"

@@ -12,7 +12,7 @@ from kvgauge.architecture import LayerGroup, ModelArchitecture
 from kvgauge.engines.base import Demand, GroupDemand, StreamDemand
 from kvgauge.engines.ranks import refuse_ranks
 from kvgauge.errors import FeatureUnsupportedError
-from kvgauge.layers import Axis, LayerCache, LayerKind, Mechanism, Rounding, Shard
+from kvgauge.layers import STATE_KINDS, Axis, LayerCache, LayerKind, Mechanism, Rounding, Shard
 from kvgauge.values import dataclass
 from kvgauge.workload import Parallelism, Workload, pipeline_stages
 
@@ -326,7 +326,7 @@ def cache_family(architecture: ModelArchitecture) -> str:
         return "encoder_decoder"
     groups = [g for g in architecture.groups if g.kind not in (LayerKind.NONE, LayerKind.SHARED)]
     kinds = {g.kind for g in groups}
-    state = kinds & {LayerKind.RECURRENT, LayerKind.CONVOLUTION}
+    state = kinds & STATE_KINDS
     if state and kinds - state:
         mechanisms = {g.mechanism for g in groups}
         return "hybrid_mamba" if mechanisms & _MAMBA else "hybrid_linear"

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 
 from kvgauge.architecture import ModelArchitecture, Note
 from kvgauge.engines import releases
-from kvgauge.layers import LayerKind
+from kvgauge.layers import STATE_KINDS, LayerKind
 
 #: Engines with a way to load classes of Transformers -> the first release that has it.
 _FALLBACK = {"vllm": "0.7.2", "sglang": "0.4.7"}
@@ -19,10 +19,11 @@ _FALLBACK = {"vllm": "0.7.2", "sglang": "0.4.7"}
 _PLAIN = frozenset({LayerKind.FULL, LayerKind.SLIDING, LayerKind.CHUNKED, LayerKind.SHARED, LayerKind.NONE})
 #: vLLM's keeps latents as latents from here on; before, as keys and values of every head.
 _LATENTS_SINCE = "0.28.0"
-_ENGINES = ("vllm", "sglang", "tensorrt-llm", "llama.cpp")
-_TABLES = (*_ENGINES, "transformers")
+#: Engines whose classes the tables have.
+KNOWN_ENGINES = ("vllm", "sglang", "tensorrt-llm", "llama.cpp")
+_TABLES = (*KNOWN_ENGINES, "transformers")
 #: Layers that it surely does not take, whatever the class.
-_NEVER = frozenset({LayerKind.RECURRENT, LayerKind.CONVOLUTION, LayerKind.CROSS})
+_NEVER = STATE_KINDS | {LayerKind.CROSS}
 #: How classes end that generate; of others, which engines rename, only what is in the table is told.
 _ENDS = ("ForCausalLM", "ForConditionalGeneration", "LMHeadModel")
 #: Codes of notes under which there is no launch line.
@@ -52,7 +53,7 @@ def model_notes(
         classes: as the config names them; none say nothing.
         is_reduced: the config is a row of the catalogue, maybe misnamed where no engine knows it.
     """
-    if not classes or engine not in _ENGINES:
+    if not classes or engine not in KNOWN_ENGINES:
         return
     known = [releases.loads(engine, name, version) for name in classes]
     if True in known or None in known:
@@ -110,4 +111,4 @@ def is_loaded(notes: tuple[Note, ...]) -> bool:
     return not any(note.code in NOT_LOADED for note in notes)
 
 
-__all__ = ["NOT_LOADED", "classes_of", "is_loaded", "model_notes"]
+__all__ = ["KNOWN_ENGINES", "NOT_LOADED", "classes_of", "is_loaded", "model_notes"]

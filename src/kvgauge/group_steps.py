@@ -7,12 +7,11 @@ from dataclasses import replace
 from kvgauge.dtypes import display_dtype
 from kvgauge.engines.base import GroupDemand, StreamDemand
 from kvgauge.formulas import GROUP_ELEMENTS, GroupFormula, group_formula, packed_bits
-from kvgauge.layers import Axis, LayerKind, Mechanism, Role
+from kvgauge.layers import STATE_KINDS, Axis, LayerKind, Mechanism, Role
 from kvgauge.origins import Origin, origin_of
 from kvgauge.steps import Facts, Step
 
 _ROW_ROLES = frozenset({Role.KEY, Role.VALUE, Role.LATENT, Role.ROPE, Role.RECORD, Role.INDEX})
-_STATE = frozenset({LayerKind.RECURRENT, LayerKind.CONVOLUTION})
 _WINDOWS = frozenset({LayerKind.SLIDING, LayerKind.CHUNKED})
 #: Names of groups that are the engine's own.
 _OWN = frozenset({"unkept", "draft"})
@@ -211,7 +210,7 @@ def _in_cells(demand: GroupDemand) -> tuple[str | None, dict[str, object]]:
     """Return key and values of the words where rows lie in cells that are allocated ahead."""
     streams, is_window = demand.streams, demand.group.kind in _WINDOWS
     rows = [s for s in streams if s.counted.axis is Axis.DECODER]
-    if demand.group.kind in _STATE:
+    if demand.group.kind in STATE_KINDS:
         return "state_rows", {"rows": streams[0].factor}
     if not rows:
         return None, {}
@@ -229,9 +228,13 @@ def _in_blocks(demand: GroupDemand) -> tuple[str, dict[str, object]] | None:
     group, streams, block = demand.group, demand.streams, demand.block_tokens
     if demand.is_engines_own:
         return _own_variant(demand), {}
-    if group.kind in _STATE and streams[0].factor > 1 and all(s.role is not Role.PADDING for s in streams):
+    if (
+        group.kind in STATE_KINDS
+        and streams[0].factor > 1
+        and all(s.role is not Role.PADDING for s in streams)
+    ):
         return "state_slots", {"pages": streams[0].factor}
-    if group.kind in _STATE and any(s.role is Role.PADDING for s in streams):
+    if group.kind in STATE_KINDS and any(s.role is Role.PADDING for s in streams):
         return "state_pages", {"pages": streams[0].factor}
     if block and streams[0].counted.to_tokens is not None:
         return "window_blocks", {"kept": streams[0].counted.to_tokens, "block": block}

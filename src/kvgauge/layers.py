@@ -72,6 +72,10 @@ class LayerKind(StrEnum):
     NONE = "none"
 
 
+#: Layers that keep a state of one size, whatever the context.
+STATE_KINDS = frozenset({LayerKind.RECURRENT, LayerKind.CONVOLUTION})
+
+
 class Mechanism(StrEnum):
     """The design behind a layer cache; names its formula in explanations."""
 

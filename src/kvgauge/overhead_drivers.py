@@ -14,7 +14,7 @@ from kvgauge.architecture import ModelArchitecture
 from kvgauge.engines.vllm.versions import parse_version
 from kvgauge.identity import Identity
 from kvgauge.layers import LayerKind, Mechanism, Role, Stream
-from kvgauge.overhead_encoder import Encoder, encoder_of
+from kvgauge.overhead_encoder import Encoder, encoder_of, inner_values
 from kvgauge.sharding import TOWERS
 from kvgauge.stored_weights import StoredFamily, StoredWeights
 from kvgauge.values import dataclass
@@ -226,7 +226,7 @@ def _blocks(
             continue
         cut = 1 if family.num_experts and whole_experts else ranks
         enters = family.shard is not WeightShard.ROW
-        width = _share(family, cut, enters=enters)
+        width = inner_values(family, cut)
         for layer in family.layers:
             if family.num_experts:
                 into = routed.setdefault(layer, [0, 0, 0])
@@ -238,14 +238,6 @@ def _blocks(
     plain = list(inner.values())
     blocks = [*plain, *(width + inner.get(("experts", layer), 0) for layer, width in buffers.items())]
     return plain, blocks, [width + hidden for width in buffers.values()]
-
-
-def _share(family: TensorFamily, ranks: int, *, enters: bool) -> int:
-    """Return the outputs (or inputs) of a tensor on one rank; heads are repeated once ranks exceed them."""
-    whole = family.shape[0] if enters else family.shape[1]
-    if family.shard is WeightShard.KV_HEADS and family.shard_units:
-        ranks = min(ranks, family.shard_units)
-    return -(-whole // max(1, ranks))
 
 
 def packs_experts(families: Iterable[StoredFamily]) -> bool:

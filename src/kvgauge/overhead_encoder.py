@@ -33,6 +33,19 @@ class Encoder:
     pass_values: int
 
 
+def inner_values(family: TensorFamily, ranks: int) -> int:
+    """Return the inner values of a block that a matrix makes on one rank, or takes where it leads out of it.
+
+    Heads are repeated once ranks exceed them.
+    """
+    whole = family.shape[1] if family.shard is WeightShard.ROW else family.shape[0]
+    if family.shard is WeightShard.REPLICATED:
+        return whole
+    if family.shard is WeightShard.KV_HEADS and family.shard_units:
+        ranks = min(ranks, family.shard_units)
+    return -(-whole // max(1, ranks))
+
+
 def encoder_of(families: Iterable[TensorFamily], ranks: int) -> Encoder | None:
     """Return the widths of an encoder of images; None where the tensors tell of none.
 
@@ -48,8 +61,7 @@ def encoder_of(families: Iterable[TensorFamily], ranks: int) -> Encoder | None:
     blocks: dict[tuple[str, int], int] = {}
     for family in held:
         kind = "attention" if any(word in family.name for word in _ATTENTION) else "mlp"
-        whole = family.shape[1] if family.shard is WeightShard.ROW else family.shape[0]
-        width = whole if family.shard is WeightShard.REPLICATED else -(-whole // ranks)
+        width = inner_values(family, ranks)
         for layer in family.layers:
             blocks[kind, layer] = blocks.get((kind, layer), 0) + width
     hidden = patches.shape[0]

@@ -15,7 +15,7 @@ from typing import Any
 from kvgauge.architecture import ModelArchitecture
 from kvgauge.data import read_data
 from kvgauge.engines.vllm.versions import Version, parse_version
-from kvgauge.layers import LayerKind
+from kvgauge.layers import STATE_KINDS
 from kvgauge.overhead_drivers import NEWEST, Running
 
 #: From here on the second runner profiles its graphs too.
@@ -23,7 +23,6 @@ SECOND_GUESSES_GRAPHS = parse_version("0.29.0")
 #: From here on what torch keeps counts as consumed, and "peak activation" is what passes, the guess of the
 #: graphs in it (``vllm/utils/mem_utils.py``).
 COUNTS_CONSUMED = parse_version("0.27.0")
-_STATES = frozenset({LayerKind.RECURRENT, LayerKind.CONVOLUTION})
 
 
 @lru_cache(maxsize=1)
@@ -56,7 +55,7 @@ def is_second_runner(
     if row["which"] == "none" or running.drafter not in table["drafters"]:
         return False
     is_listed = architecture.architecture in row.get("architectures", ())
-    with_states = any(group.kind in _STATES for group in architecture.groups)
+    with_states = any(group.kind in STATE_KINDS for group in architecture.groups)
     return {
         "all": True,
         "listed": is_listed,

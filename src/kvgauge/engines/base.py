@@ -10,7 +10,7 @@ from kvgauge.architecture import LayerGroup, ModelArchitecture, Note
 from kvgauge.dtypes import row_bytes
 from kvgauge.engines.setup import PLAIN_SETUP, Setup
 from kvgauge.errors import FeatureUnsupportedError
-from kvgauge.layers import Counted, LayerKind, Role, Rounding, Shard, Stream
+from kvgauge.layers import STATE_KINDS, Counted, LayerKind, Role, Rounding, Shard, Stream
 from kvgauge.values import dataclass
 from kvgauge.workload import Parallelism, Workload
 
@@ -352,4 +352,4 @@ class PlainEngine:
 
 def allocation_kind(kind: LayerKind) -> str:
     """Return the ``allocations[].kind`` word for a layer kind."""
-    return "state" if kind in (LayerKind.RECURRENT, LayerKind.CONVOLUTION) else "cache"
+    return "state" if kind in STATE_KINDS else "cache"

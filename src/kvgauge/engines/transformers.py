@@ -13,10 +13,10 @@ from kvgauge.engines.setup import PLAIN_SETUP, Setup
 from kvgauge.engines.transformers_args import CacheChoice, parse_cache_choice
 from kvgauge.engines.transformers_notes import storage_notes
 from kvgauge.engines.transformers_offload import check_offloading, offloading_notes, placed_layers
-from kvgauge.engines.transformers_streams import OUTSIDE, STATE_KINDS, WINDOW_KINDS, Storage, group_demands
+from kvgauge.engines.transformers_streams import OUTSIDE, WINDOW_KINDS, Storage, group_demands
 from kvgauge.engines.transformers_versions import NEWEST, VersionRules, rules_for, version_notes
 from kvgauge.errors import FeatureUnsupportedError
-from kvgauge.layers import LayerKind, Mechanism
+from kvgauge.layers import STATE_KINDS, LayerKind, Mechanism
 from kvgauge.workload import Workload
 
 #: Dtypes that activations can have, hence K and V.

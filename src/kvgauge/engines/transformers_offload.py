@@ -16,10 +16,10 @@ from dataclasses import dataclass, replace
 from kvgauge.architecture import LayerGroup, ModelArchitecture, Note
 from kvgauge.engines.base import GroupDemand, Placed
 from kvgauge.engines.transformers_args import CacheChoice
-from kvgauge.engines.transformers_streams import OUTSIDE, STATE_KINDS, Storage, slides
+from kvgauge.engines.transformers_streams import OUTSIDE, Storage, slides
 from kvgauge.engines.transformers_versions import VersionRules
 from kvgauge.errors import FeatureUnsupportedError
-from kvgauge.layers import Axis, LayerKind, Mechanism
+from kvgauge.layers import STATE_KINDS, Axis, LayerKind, Mechanism
 from kvgauge.units import format_bytes
 from kvgauge.workload import Parallelism, Workload
 

@@ -15,10 +15,19 @@ from kvgauge.engines.base import GroupDemand, RequestedDtypes, StreamDemand
 from kvgauge.engines.transformers_args import CacheChoice
 from kvgauge.engines.transformers_versions import VersionRules
 from kvgauge.errors import MissingFieldError
-from kvgauge.layers import ONE_PER_SEQUENCE, Axis, Counted, LayerKind, Mechanism, Role, Shard, Stream
+from kvgauge.layers import (
+    ONE_PER_SEQUENCE,
+    STATE_KINDS,
+    Axis,
+    Counted,
+    LayerKind,
+    Mechanism,
+    Role,
+    Shard,
+    Stream,
+)
 from kvgauge.workload import Workload
 
-STATE_KINDS = frozenset({LayerKind.RECURRENT, LayerKind.CONVOLUTION})
 WINDOW_KINDS = frozenset({LayerKind.SLIDING, LayerKind.CHUNKED})
 _EMPTY_KINDS = frozenset({LayerKind.NONE, LayerKind.SHARED})
 

@@ -17,7 +17,7 @@ from kvgauge.engines import load_engine, parse_engine
 from kvgauge.errors import FeatureUnsupportedError, InvalidRequestError, KvgaugeError
 from kvgauge.fit_asking import verdict_of
 from kvgauge.fit_search import Search, keep_free
-from kvgauge.layers import LayerKind
+from kvgauge.layers import STATE_KINDS
 from kvgauge.planning.rules import plan_rules
 from kvgauge.preparing import Options, prepare
 from kvgauge.sizing import weigh_request
@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 
 
 _ALONE = Parallelism()
-#: Kinds of layers that keep a state of fixed size.
-STATES = frozenset({LayerKind.RECURRENT, LayerKind.CONVOLUTION})
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,7 +246,8 @@ class Evaluator:
             return None
         kinds = [demand.group.kind for demand in kept.demand.groups]
         return max(
-            sum(size for kind, size in zip(kinds, sizes, strict=True) if kind in STATES) for sizes in ranks
+            sum(size for kind, size in zip(kinds, sizes, strict=True) if kind in STATE_KINDS)
+            for sizes in ranks
         )
 
     def of_sequences(self, count: int) -> Evaluator:
@@ -332,4 +331,4 @@ def _most(device: PlanDevice) -> int:
     return device.named.memory.high_bytes
 
 
-__all__ = ["OWN", "STATES", "Case", "Evaluator", "Formats"]
+__all__ = ["OWN", "Case", "Evaluator", "Formats"]

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from kvgauge.architecture import Note
-from kvgauge.planning.cases import OWN, STATES, Formats
+from kvgauge.layers import STATE_KINDS
+from kvgauge.planning.cases import OWN, Formats
 from kvgauge.planning.needs import need_note
 from kvgauge.planning.result import PathStep
 from kvgauge.planning.rules import plan_rules
@@ -162,7 +163,7 @@ def _copied(walk: Walk) -> Iterator[PathStep]:
 def _states(walk: Walk) -> Iterator[PathStep]:
     """Say that state is divided by its heads and grows with sequences alone."""
     groups = walk.evaluator.model.architecture.groups
-    layers = sum(group.num_layers for group in groups if group.kind in STATES)
+    layers = sum(group.num_layers for group in groups if group.kind in STATE_KINDS)
     if not layers:
         return
     question = Note("plan_ask_state", "info", "What of the recurrent state?")

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from kvgauge.engine_models import classes_of, is_loaded
+from kvgauge.engine_models import KNOWN_ENGINES, classes_of, is_loaded
 from kvgauge.engines import releases
 from kvgauge.errors import FeatureUnsupportedError
 from kvgauge.preparing import Prepared
-
-_ENGINES = ("vllm", "sglang", "tensorrt-llm", "llama.cpp")
 
 
 def refuse_unloaded(prepared: Prepared) -> None:
@@ -21,7 +19,7 @@ def refuse_unloaded(prepared: Prepared) -> None:
     request, classes = prepared.request, classes_of(prepared.model.raw.config)
     others = [
         engine
-        for engine in _ENGINES
+        for engine in KNOWN_ENGINES
         if engine != request.engine and any(releases.loads(engine, name, None) for name in classes)
     ]
     found = releases.span_words(releases.model_span(request.engine, classes[0]))

@@ -13,7 +13,7 @@ from kvgauge.engines.flag_tables import (
     spellings,
 )
 from kvgauge.fit_asking import Posed
-from kvgauge.layers import LayerKind
+from kvgauge.layers import STATE_KINDS
 from kvgauge.remedies.changes import Change, engine_of, version_of, with_flag, with_option
 
 #: Shares of the card that leave a driver its room, least first.
@@ -23,7 +23,6 @@ _BATCHES = (8192, 4096, 2048, 1024, 512)
 _MICRO_BATCHES = (256, 128)
 #: Types of llama.cpp's cache, least lossy first.
 _GGML_TYPES = ("q8_0", "q4_0")
-_STATES = frozenset({LayerKind.RECURRENT, LayerKind.CONVOLUTION})
 
 
 def reserve_the_load(posed: Posed) -> Iterator[Change]:
@@ -131,7 +130,7 @@ def no_prefix_caching(posed: Posed) -> Iterator[Change]:
     groups = posed.search.prepared.architecture.groups
     flag = flag_for(engine_of(posed), NO_PREFIX_CACHING, version_of(posed))
     keywords = with_flag(posed, NO_PREFIX_CACHING, "")
-    if flag is not None and keywords is not None and any(group.kind in _STATES for group in groups):
+    if flag is not None and keywords is not None and any(group.kind in STATE_KINDS for group in groups):
         yield Change("no_prefix_caching", keywords, flag)
 
 

@@ -17,7 +17,7 @@ from kvgauge.engines.llamacpp.builds import NEWEST
 from kvgauge.engines.llamacpp.cells import ContextSizes
 from kvgauge.engines.llamacpp.settings import LlamaSettings
 from kvgauge.errors import FeatureUnsupportedError
-from kvgauge.layers import LayerCache, LayerKind, Mechanism, Role, Shard, Stream
+from kvgauge.layers import STATE_KINDS, LayerCache, LayerKind, Mechanism, Role, Shard, Stream
 from kvgauge.values import dataclass
 
 #: Architectures whose state can be rolled back (``llm_arch_supports_rs_rollback``); elsewhere no snapshot
@@ -101,7 +101,7 @@ class CacheBuilder:
             return self._attention(layer, name, cells)
         if layer.kind in (LayerKind.INDEX, LayerKind.BLOCK_INDEX):
             return self._index(layer)
-        if layer.kind in (LayerKind.RECURRENT, LayerKind.CONVOLUTION):
+        if layer.kind in STATE_KINDS:
             return self._state(layer)
         return ()  # shared, none, and the encoder's K and V, which are computed again
 

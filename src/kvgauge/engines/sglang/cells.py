@@ -16,7 +16,7 @@ from kvgauge.engines.sglang.backends import Attention
 from kvgauge.engines.sglang.settings import SglangSettings
 from kvgauge.engines.sglang.versions import SglangRules
 from kvgauge.errors import FeatureUnsupportedError
-from kvgauge.layers import LayerCache, LayerKind, Role
+from kvgauge.layers import STATE_KINDS, LayerCache, LayerKind, Role
 from kvgauge.values import dataclass
 
 _WINDOWS = frozenset({LayerKind.SLIDING, LayerKind.CHUNKED})
@@ -24,7 +24,6 @@ _PLAIN = frozenset({LayerKind.FULL, LayerKind.CROSS, *_WINDOWS})
 _INDEXES = frozenset({LayerKind.INDEX, LayerKind.BLOCK_INDEX})
 #: Layers that keep nothing are paid for all the same where every layer is attention to the engine.
 _UNKEPT = frozenset({LayerKind.NONE, LayerKind.SHARED})
-_STATE = frozenset({LayerKind.RECURRENT, LayerKind.CONVOLUTION})
 _SCALED_BLOCK = 32
 
 
@@ -82,12 +81,12 @@ def layer_cells(architecture: ModelArchitecture, words: CellRules) -> tuple[Laye
     """
     _check_kinds(architecture)
     two_pools = has_window_pool(architecture, words.settings, words.rules)
-    has_states = any(layer.kind in _STATE for layer in architecture.layers)
+    has_states = any(layer.kind in STATE_KINDS for layer in architecture.layers)
     by_index = {layer.index: layer for layer in architecture.layers if layer.kind in _PLAIN}
     main = _model_layer(architecture)
     cells: list[LayerCell] = []
     for layer in architecture.layers:
-        if layer.kind in _STATE or layer.kind in _INDEXES:
+        if layer.kind in STATE_KINDS or layer.kind in _INDEXES:
             continue
         if layer.kind is LayerKind.NONE and (has_states or main is None):
             continue
@@ -104,7 +103,7 @@ def layer_cells(architecture: ModelArchitecture, words: CellRules) -> tuple[Laye
 
 
 def _check_kinds(architecture: ModelArchitecture) -> None:
-    known = _PLAIN | _INDEXES | _UNKEPT | _STATE | {LayerKind.LATENT, LayerKind.COMPRESSED}
+    known = _PLAIN | _INDEXES | _UNKEPT | STATE_KINDS | {LayerKind.LATENT, LayerKind.COMPRESSED}
     for layer in architecture.layers:
         if layer.kind not in known:
             raise FeatureUnsupportedError(

@@ -19,6 +19,7 @@ from kvgauge.engines.sglang.pool import SglangPlan
 from kvgauge.engines.sglang.states import CONV_DTYPE, state_dtype, stream_width
 from kvgauge.layers import (
     ONE_PER_SEQUENCE,
+    STATE_KINDS,
     Axis,
     Counted,
     LayerKind,
@@ -29,7 +30,6 @@ from kvgauge.layers import (
 )
 from kvgauge.values import dataclass
 
-_STATE = frozenset({LayerKind.RECURRENT, LayerKind.CONVOLUTION})
 _INDEXES = frozenset({LayerKind.INDEX, LayerKind.BLOCK_INDEX})
 _UNKEPT = frozenset({LayerKind.NONE, LayerKind.SHARED})
 _SCALED_BLOCK = 32
@@ -143,7 +143,7 @@ class _Pools:
         ]
 
     def _held(self, group: LayerGroup, index: int) -> Held:
-        if group.kind in _STATE:
+        if group.kind in STATE_KINDS:
             return state_held(self.plan, self.architecture, group.mechanism, group.streams)
         cell = self.cells.get(index)
         if cell is None or group.kind in _UNKEPT:

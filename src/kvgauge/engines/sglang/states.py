@@ -13,11 +13,10 @@ from kvgauge.engines.sglang.architectures import STATE_ARCHITECTURES, class_name
 from kvgauge.engines.sglang.settings import SglangSettings
 from kvgauge.engines.sglang.versions import SglangRules
 from kvgauge.errors import FeatureUnsupportedError, InvalidRequestError
-from kvgauge.layers import LayerCache, LayerKind, Mechanism, Role, Stream
+from kvgauge.layers import STATE_KINDS, LayerCache, Mechanism, Role, Stream
 from kvgauge.units import GIB
 from kvgauge.values import dataclass
 
-_STATE = frozenset({LayerKind.RECURRENT, LayerKind.CONVOLUTION})
 _MECHANISMS = frozenset({
     Mechanism.MAMBA1, Mechanism.MAMBA2, Mechanism.GATED_DELTA_NET, Mechanism.KIMI_DELTA, Mechanism.LIGHTNING,
     Mechanism.SHORT_CONVOLUTION,
@@ -66,7 +65,7 @@ def state_rules(
     Raises:
         FeatureUnsupportedError: a recurrence that SGLang does not run, or ranks that do not divide it.
     """
-    layers = [layer for layer in architecture.layers if layer.kind in _STATE]
+    layers = [layer for layer in architecture.layers if layer.kind in STATE_KINDS]
     if not layers:
         return StateRules(0, 1, 0)
     name = class_name(architecture)

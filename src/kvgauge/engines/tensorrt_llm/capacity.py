@@ -17,11 +17,9 @@ from kvgauge.engines.tensorrt_llm.notes import assumed_notes
 from kvgauge.engines.tensorrt_llm.planning import plan
 from kvgauge.engines.tensorrt_llm.pool import TrtllmPlan
 from kvgauge.engines.tensorrt_llm.settings import TrtllmSettings
-from kvgauge.layers import LayerKind, Role
+from kvgauge.layers import STATE_KINDS, Role
 from kvgauge.values import dataclass
 from kvgauge.workload import Workload
-
-_STATE = frozenset({LayerKind.RECURRENT, LayerKind.CONVOLUTION})
 
 
 @dataclass(frozen=True)
@@ -97,7 +95,9 @@ class TrtllmCapacity:
     def dtypes(self) -> RequestedDtypes:
         """The formats of the cache, canonical."""
         own = model_dtype(self.architecture, self.settings)
-        streams = [s for layer in self.architecture.layers if layer.kind in _STATE for s in layer.streams]
+        streams = [
+            s for layer in self.architecture.layers if layer.kind in STATE_KINDS for s in layer.streams
+        ]
         declared = next((s.declared_dtype for s in streams if s.role is Role.RECURRENT), None)
         state = self.settings.state_dtype or declared or own
         return RequestedDtypes(self.plan.kv_dtype, self.plan.kv_dtype, state if streams else None, None)
@@ -203,7 +203,7 @@ class TrtllmCapacity:
                 continue
             size = sum(stream.rank_row_bytes(ranks) for stream in streams)
             rows = streams[0].counted.rows(plan.max_seq_tokens)
-            tokens = None if group.kind in _STATE else block
+            tokens = None if group.kind in STATE_KINDS else block
             found.append(PoolGroup(group.kind.value, group.num_layers, tokens, size, rows))
         return tuple(found)
 

@@ -15,10 +15,18 @@ from kvgauge.engines.tensorrt_llm.kv_dtypes import model_dtype
 from kvgauge.engines.tensorrt_llm.notes import RESERVED
 from kvgauge.engines.tensorrt_llm.planning import token_bytes
 from kvgauge.engines.tensorrt_llm.pool import TrtllmPlan
-from kvgauge.layers import ONE_PER_SEQUENCE, Counted, LayerCache, LayerKind, Role, Rounding, Shard
+from kvgauge.layers import (
+    ONE_PER_SEQUENCE,
+    STATE_KINDS,
+    Counted,
+    LayerCache,
+    LayerKind,
+    Role,
+    Rounding,
+    Shard,
+)
 from kvgauge.values import dataclass
 
-_STATE = frozenset({LayerKind.RECURRENT, LayerKind.CONVOLUTION})
 _WINDOWS = frozenset({LayerKind.SLIDING, LayerKind.CHUNKED})
 
 Streams = tuple[StreamDemand, ...]
@@ -79,7 +87,7 @@ def _held(
     """Return what one layer takes, keeps and uses."""
     if not layer.streams:
         return (), (), ()
-    if layer.kind in _STATE:
+    if layer.kind in STATE_KINDS:
         rows = _state_rows(layer, plan, architecture)
         return rows, rows, rows
     settings, block = plan.settings, plan.tokens_per_block

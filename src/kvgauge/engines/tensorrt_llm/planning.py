@@ -17,11 +17,10 @@ from kvgauge.engines.tensorrt_llm.pool import TrtllmGroup, TrtllmPlan
 from kvgauge.engines.tensorrt_llm.settings import TrtllmSettings
 from kvgauge.engines.tensorrt_llm.versions import rules_for
 from kvgauge.errors import FeatureUnsupportedError, MissingFieldError
-from kvgauge.layers import LayerCache, LayerKind, Mechanism, Role, Shard
+from kvgauge.layers import STATE_KINDS, LayerCache, LayerKind, Mechanism, Role, Shard
 
 _KEPT = frozenset({LayerKind.FULL, LayerKind.SLIDING, LayerKind.CHUNKED, LayerKind.LATENT})
 _UNKEPT = frozenset({LayerKind.NONE, LayerKind.SHARED})
-_STATE = frozenset({LayerKind.RECURRENT, LayerKind.CONVOLUTION})
 _RECURRENCES = frozenset({Mechanism.MAMBA2, Mechanism.GATED_DELTA_NET, Mechanism.KIMI_DELTA})
 #: Tokens of a block that keys of a sparse index are laid out for.
 _INDEX_BLOCK = 64
@@ -82,14 +81,14 @@ def _check(architecture: ModelArchitecture, settings: TrtllmSettings) -> None:
             field="engine",
         )
     for layer in architecture.layers:
-        known = layer.kind in _KEPT | _UNKEPT | _STATE or layer.kind is LayerKind.INDEX
+        known = layer.kind in _KEPT | _UNKEPT | STATE_KINDS or layer.kind is LayerKind.INDEX
         if not known or layer.mechanism is Mechanism.COMPRESSED_ATTENTION:
             raise FeatureUnsupportedError(
                 f"how tensorrt-llm keeps {layer.kind.value} layers is not known",
                 hint="--engine theory says what must be kept",
                 field="engine",
             )
-        if layer.kind in _STATE and layer.mechanism not in _RECURRENCES:
+        if layer.kind in STATE_KINDS and layer.mechanism not in _RECURRENCES:
             raise FeatureUnsupportedError(
                 f"tensorrt-llm keeps no state of the kind {layer.mechanism.value}",
                 hint="--engine theory says what must be kept",
@@ -154,7 +153,7 @@ def _states(
     conv = model_dtype(architecture, settings)
     sizes = [0] * len(stages)
     for layer in architecture.layers:
-        if layer.kind not in _STATE:
+        if layer.kind not in STATE_KINDS:
             continue
         stage = next(i for i, layers in enumerate(stages) if layer.index in layers)
         for stream in layer.streams:
@@ -170,6 +169,6 @@ def _assumed(architecture: ModelArchitecture, settings: TrtllmSettings) -> tuple
     rows = (
         ("windows", bool(settings.attention_windows)),
         ("sparse_index", LayerKind.INDEX in kinds),
-        ("states", bool(kinds & _STATE)),
+        ("states", bool(kinds & STATE_KINDS)),
     )
     return tuple(code for code, holds in rows if holds)

@@ -25,7 +25,7 @@ from kvgauge.engines.vllm.schedule import Schedule
 from kvgauge.engines.vllm.settings import VllmSettings
 from kvgauge.engines.vllm.versions import VllmRules
 from kvgauge.errors import FeatureUnsupportedError
-from kvgauge.layers import LayerKind, Mechanism, Role
+from kvgauge.layers import STATE_KINDS, LayerKind, Mechanism, Role
 from kvgauge.values import dataclass
 
 #: Tokens between the states that FlashInfer's gated delta net hands over in prefill.
@@ -69,7 +69,7 @@ def choose_block(
         return _fixed("MLA_SPARSE", SPARSE_BLOCK, asked)
     if LayerKind.BLOCK_INDEX in kinds:
         return _fixed("BLOCK_SPARSE", BLOCK_INDEX_BLOCK, asked)
-    has_states = bool(kinds & {LayerKind.RECURRENT, LayerKind.CONVOLUTION})
+    has_states = bool(kinds & STATE_KINDS)
     steady = None if has_states else asked
     if LayerKind.LATENT in kinds:
         backend = latent_backend(

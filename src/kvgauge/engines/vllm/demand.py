@@ -15,11 +15,10 @@ from kvgauge.engines.vllm.cache_spec import CacheSpec, SpecKind
 from kvgauge.engines.vllm.notes import RESERVED
 from kvgauge.engines.vllm.pool import VllmPlan
 from kvgauge.engines.vllm.requests import RequestRules, counted_blocks, kept_of_window
-from kvgauge.layers import Counted, LayerKind, Mechanism, Role, Stream
+from kvgauge.layers import STATE_KINDS, Counted, LayerKind, Mechanism, Role, Stream
 from kvgauge.values import dataclass
 from kvgauge.workload import pipeline_stages
 
-_STATE = frozenset({LayerKind.RECURRENT, LayerKind.CONVOLUTION})
 _WINDOWS = frozenset({SpecKind.SLIDING, SpecKind.CHUNKED})
 
 Streams = tuple[StreamDemand, ...]
@@ -85,7 +84,7 @@ def _by_storage(group: LayerGroup, held: dict[tuple[object, ...], _Held]) -> lis
 
 def _beside_blocks(group: LayerGroup) -> _Held:
     """Return what layers hold that have no blocks: state before version 0.8."""
-    if group.kind not in _STATE:
+    if group.kind not in STATE_KINDS:
         return _Held()
     streams = tuple(StreamDemand.of(stream, stream.declared_dtype or "f32") for stream in group.streams)
     return _Held(streams, streams, streams)

@@ -9,11 +9,9 @@ from kvgauge.architecture import ModelArchitecture
 from kvgauge.engines.vllm.settings import DRAFTLESS_METHODS, VllmSettings
 from kvgauge.engines.vllm.versions import VllmRules
 from kvgauge.errors import MissingFieldError
-from kvgauge.layers import LayerKind, Mechanism
+from kvgauge.layers import STATE_KINDS, LayerKind, Mechanism
 from kvgauge.units import GIB
 from kvgauge.values import dataclass
-
-_STATE = frozenset({LayerKind.RECURRENT, LayerKind.CONVOLUTION})
 
 #: Recurrences whose code can keep a state for every block of a prefix.
 _CACHES_ALL = frozenset({Mechanism.MAMBA1, Mechanism.MAMBA2})
@@ -104,9 +102,9 @@ def _prefix_caching(architecture: ModelArchitecture, settings: VllmSettings, rul
     if settings.prefix_caching is not None:
         return settings.prefix_caching
     kinds = {layer.kind for layer in architecture.layers}
-    if architecture.is_encoder_decoder or not kinds - _STATE - {LayerKind.NONE}:
+    if architecture.is_encoder_decoder or not kinds - STATE_KINDS - {LayerKind.NONE}:
         return False
-    return rules.prefix_caching_hybrid or not kinds & _STATE
+    return rules.prefix_caching_hybrid or not kinds & STATE_KINDS
 
 
 def _state_cache_mode(
@@ -118,5 +116,5 @@ def _state_cache_mode(
         return "none"
     if settings.state_cache_mode not in (None, "none"):
         return settings.state_cache_mode or "align"
-    mechanisms = {layer.mechanism for layer in architecture.layers if layer.kind in _STATE}
+    mechanisms = {layer.mechanism for layer in architecture.layers if layer.kind in STATE_KINDS}
     return "all" if rules.state_caching == "all" and mechanisms <= _CACHES_ALL else "align"

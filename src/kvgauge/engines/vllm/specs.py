@@ -20,7 +20,7 @@ from kvgauge.engines.vllm.states import state_spec
 from kvgauge.engines.vllm.versions import VllmRules
 from kvgauge.errors import FeatureUnsupportedError
 from kvgauge.identity import Identity
-from kvgauge.layers import LayerCache, LayerKind, Role, Shard, Stream
+from kvgauge.layers import STATE_KINDS, LayerCache, LayerKind, Role, Shard, Stream
 from kvgauge.values import dataclass
 
 _KINDS = {
@@ -32,7 +32,6 @@ _KINDS = {
     LayerKind.BLOCK_INDEX: SpecKind.INDEX,
     LayerKind.CROSS: SpecKind.CROSS,
 }
-_STATE = frozenset({LayerKind.RECURRENT, LayerKind.CONVOLUTION})
 #: TurboQuant leaves this many attention layers at either end of a model without state as they are.
 _TURBOQUANT_EDGE = 2
 
@@ -133,7 +132,7 @@ def _specs(
         if layer.kind in (LayerKind.NONE, LayerKind.SHARED):
             continue
         own: Iterable[CacheSpec]
-        if layer.kind in _STATE:
+        if layer.kind in STATE_KINDS:
             own = (state_spec(architecture, layer, settings),)
         elif layer.mechanism.value == "compressed_attention":
             own = compressed_specs(layer, words.kv_dtype)
@@ -152,7 +151,7 @@ def _in_order(layers: tuple[LayerCache, ...]) -> list[LayerCache]:
 def _unquantised(architecture: ModelArchitecture, dtype: str) -> frozenset[int]:
     if not dtype.startswith("turboquant"):
         return frozenset()
-    if any(layer.kind in _STATE for layer in architecture.layers):
+    if any(layer.kind in STATE_KINDS for layer in architecture.layers):
         return frozenset()
     indices = [layer.index for layer in architecture.layers if layer.kind in _KINDS]
     return frozenset((*indices[:_TURBOQUANT_EDGE], *indices[-_TURBOQUANT_EDGE:]))

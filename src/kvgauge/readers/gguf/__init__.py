@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from kvgauge.architecture import ModelArchitecture, Note
 from kvgauge.errors import InvalidFieldError, UnknownArchitectureError
-from kvgauge.layers import LayerCache, LayerKind, Mechanism
+from kvgauge.layers import STATE_KINDS, LayerCache, LayerKind, Mechanism
 from kvgauge.readers.gguf.decoder import MLA_KEYS, block_counts, read_layers
 from kvgauge.readers.gguf.dimensions import read_block_dimensions, read_dimensions
 from kvgauge.readers.gguf.metadata import Metadata, Shapes
@@ -18,7 +18,7 @@ from kvgauge.readers.gguf.rows import ArchitectureRow, architecture_row
 from kvgauge.readers.values import MAX_HEADS, MAX_WINDOW, is_int, short
 
 _ARCHITECTURE = "general.architecture"
-_STATE_KINDS = frozenset({LayerKind.NONE, LayerKind.SHARED, LayerKind.RECURRENT, LayerKind.CONVOLUTION})
+_STATE_KINDS = STATE_KINDS | {LayerKind.NONE, LayerKind.SHARED}
 
 #: Keys that only make sense in a design; an unknown architecture with one of them can't be read by shape.
 _DESIGN_KEYS = (

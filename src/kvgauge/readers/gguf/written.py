@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import isqrt
 
-from kvgauge.layers import LayerCache, LayerKind, Mechanism, Role, Stream
+from kvgauge.layers import STATE_KINDS, LayerCache, LayerKind, Mechanism, Role, Stream
 from kvgauge.readers.gguf.rows import ArchitectureRow
 from kvgauge.readers.hf.config import ConfigView
 from kvgauge.readers.values import MAX_HEADS, is_int
@@ -19,7 +19,6 @@ Layers = Sequence[tuple[LayerCache, ...]]
 Metadata = dict[str, object]
 
 _WINDOWS = frozenset({LayerKind.SLIDING, LayerKind.CHUNKED})
-_STATES = frozenset({LayerKind.RECURRENT, LayerKind.CONVOLUTION})
 
 
 def _first(
@@ -182,13 +181,13 @@ def _ratio(caches: tuple[LayerCache, ...]) -> int:
 
 def states(layers: Layers, target: ArchitectureRow) -> Metadata:
     """Return the keys of a recurrence, and which blocks have it where the heads do not tell."""
-    cache = next((c for caches in layers for c in caches if c.kind in _STATES), None)
+    cache = next((c for caches in layers for c in caches if c.kind in STATE_KINDS), None)
     if cache is None:
         return {}
     keys = _state(cache)
     if target.state_layers == "interval":
         keys["attention.recurrent_layers"] = [
-            int(any(c.kind in _STATES for c in caches)) for caches in layers
+            int(any(c.kind in STATE_KINDS for c in caches)) for caches in layers
         ]
     return keys
 

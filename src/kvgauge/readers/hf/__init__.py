@@ -19,7 +19,7 @@ from kvgauge.errors import (
     MissingFieldError,
     UnknownArchitectureError,
 )
-from kvgauge.layers import LayerCache, LayerKind
+from kvgauge.layers import STATE_KINDS, LayerCache, LayerKind
 from kvgauge.readers.hf.config import MAX_WINDOW, ConfigView, ReadLog, short
 from kvgauge.readers.hf.mixers.attention import query_heads
 from kvgauge.readers.hf.nesting import language_view
@@ -151,7 +151,7 @@ def _answered(view: ConfigView, name: str) -> bool:
 #: Fields that say how often layers are run again; every pass would keep a cache of its own.
 _LOOP_FIELDS = ("n_recurrent_loops", "loop_num_passes", "num_loops", "total_ut_steps", "H_cycles")
 
-_STATE_KINDS = frozenset({LayerKind.NONE, LayerKind.SHARED, LayerKind.RECURRENT, LayerKind.CONVOLUTION})
+_STATE_KINDS = STATE_KINDS | {LayerKind.NONE, LayerKind.SHARED}
 
 
 _LAYER_LISTS = (

@@ -98,10 +98,11 @@ def _family(line: TensorLine, symbols: Symbols, stack: Stack) -> TensorFamily | 
     symbols.used.clear()
     shape = tuple(_count(symbols, dim, _LARGEST_DIM) for dim in line.dims)
     if 0 in shape:
-        if _VOCABULARY in line.dims and not shape[line.dims.index(_VOCABULARY)]:
-            stated = symbols.view.log.used.get(_VOCABULARY, 0)
-            text = f"{_VOCABULARY} is {stated!s:.40}, which is no size of a tensor"
-            raise InvalidFieldError(text, field=_VOCABULARY)
+        words = dict(zip(line.dims, shape, strict=True)).get(_VOCABULARY)
+        if words == 0:
+            raise InvalidFieldError(
+                f"{_VOCABULARY} is {words}, which is no size of a tensor", field=_VOCABULARY
+            )
         return None
     stacked = line.name.endswith(_SLICE)
     routed = stacked or "{expert}" in line.name
